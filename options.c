@@ -31,7 +31,7 @@ static void options_init(struct options *options)
 		.sandbox = true,
 	};
 	options->parse = xcalloc(1, sizeof *options->parse);
-	options->parse->dirs_given = options->parse->relative_given = options->parse->secluded_given = -1;
+	options->said.dirs = options->said.relative = options->said.secluded = -1;
 }
 
 void options_free(struct options *options)
@@ -76,12 +76,6 @@ static struct poptOption *popt_table(const struct option_spec *specs, int *numbe
 	return table;
 }
 
-static void note_lack(bool lacking, const struct option_spec *spec, const struct option_spec **first)
-{
-	if (lacking && !*first)
-		*first = spec;
-}
-
 /* Before it is carried out. What a kind of run does not have is refused when the kind is known, at the end of the line. */
 static bool may_be_used(struct option_parse *parse, const struct option_spec *spec)
 {
@@ -92,9 +86,9 @@ static bool may_be_used(struct option_parse *parse, const struct option_spec *sp
 	if (parse->mode == MODE_SERVER && spec->runs & OPERATOR)
 		return parse_fail(parse, EXIT_UNSUPPORTED, "on remote machine: %s is not supported by this build",
 				  option_label(spec, label));
-	note_lack(!(spec->runs & LOCAL), spec, &parse->not_local);
-	note_lack(!(spec->runs & PUSH), spec, &parse->not_push);
-	note_lack(!(spec->runs & PULL), spec, &parse->not_pull);
+	for (int kind = LOCAL; kind <= PULL; kind *= 2)
+		if (!((int)spec->runs & kind) && !parse->lacking[kind])
+			parse->lacking[kind] = spec;
 	return true;
 }
 
@@ -116,7 +110,7 @@ static bool take_variable(struct option_parse *parse, const char *variable, cons
 {
 	const char *text = getenv(variable);
 
-	return !text || !*text || take_option(parse, option_named(option_table(MODE_CLIENT), name), text);
+	return !text || !*text || take_option(parse, option_find(option_table(MODE_CLIENT), name, strlen(name), '\0'), text);
 }
 
 static bool take_environment(struct option_parse *parse)
@@ -192,6 +186,11 @@ static bool read_line(struct option_parse *parse, struct options *options, int a
 	if (parse->mode == MODE_CLIENT)
 		poptReadDefaultConfig(context, 0);
 	good = take_words(parse, options, context);
+	/* In the block it comes too late: that is being read (S-110). */
+	if (!parse->in_block)
+		options->secluded_args = options->said.secluded > 0;
+	if (options->timeout < 0)
+		options->timeout = 0;
 	if (good && has_lost_words(parse, options, argc, argv))
 		die(EXIT_MALLOC, "out of memory for the command line");
 	poptFreeContext(context);
@@ -243,19 +242,19 @@ static bool check_kind_of_run(struct option_parse *parse, struct options *option
 {
 	char label[OPTION_LABEL_SIZE], other[OPTION_LABEL_SIZE];
 	enum run_kind kind = options_kind_of_run(options);
-	const struct option_spec *lacking = kind == PUSH ? parse->not_push : kind == PULL ? parse->not_pull : NULL;
+	const struct option_spec *lacking = kind == LOCAL ? NULL : parse->lacking[kind];
 
 	if (lacking)
 		return parse_fail(parse, EXIT_UNSUPPORTED, "%s is not supported by this build in a %s",
 				  option_label(lacking, label), kind == PUSH ? "push" : "pull");
 	if (kind != LOCAL)
 		return true;
-	if (parse->not_local && parse->not_pull)
+	if (parse->lacking[LOCAL] && parse->lacking[PULL])
 		return parse_fail(parse, EXIT_UNSUPPORTED, "%s and %s together are not supported by this build in a local run",
-				  option_label(parse->not_local, label), option_label(parse->not_pull, other));
+				  option_label(parse->lacking[LOCAL], label), option_label(parse->lacking[PULL], other));
 	options->by_protocol =
-		!parse->not_pull
-		&& (parse->not_local || format_needs_transfer(options) || options->max_protocol < PROTOCOL_MAX
+		!parse->lacking[PULL]
+		&& (parse->lacking[LOCAL] || format_needs_transfer(options) || options->max_protocol < PROTOCOL_MAX
 		    || (may_merge_attribute_rules(options) && !options->only_send_attrs && !options->attr_snapshot));
 	return true;
 }
@@ -264,9 +263,9 @@ static bool finish(struct option_parse *parse, struct options *options)
 {
 	if (parse->done)
 		return true;
-	if (parse->versions) {
+	if (options->said.versions) {
 		if (!options->quiet)
-			parse_print(parse, parse->versions > 1 && !options->server ? PRINT_VERSION_JSON : PRINT_VERSION,
+			parse_print(parse, options->said.versions > 1 && !options->server ? PRINT_VERSION_JSON : PRINT_VERSION,
 				    options->server ? stderr : stdout, EXIT_OK);
 		parse->done = true;
 		return true;

@@ -123,17 +123,6 @@ static void add_word(struct strbuf *script, const char *word)
 	add_quoted(script, word);
 }
 
-static const struct option_spec *find(const char *name, size_t length, char letter)
-{
-	const struct option_spec *spec = option_table(MODE_CLIENT);
-
-	for (; !option_is_end(spec); spec++)
-		if (letter ? spec->letter == letter : spec->name && strlen(spec->name) == length
-		    && strncmp(spec->name, name, length) == 0)
-			return spec;
-	return NULL;
-}
-
 static bool is_one_of(const struct option_spec *spec, const char *const *names)
 {
 	for (; *names; names++)
@@ -162,7 +151,7 @@ static void add_long(struct scan *scan, const char *word)
 {
 	static const char *const batches[] = { "write-batch", "only-write-batch", NULL };
 	size_t length = strcspn(word + 2, "=");
-	const struct option_spec *spec = find(word + 2, length, '\0');
+	const struct option_spec *spec = option_find(option_table(MODE_CLIENT), word + 2, length, '\0');
 	bool has_value = word[2 + length] == '=', is_batch = spec && is_one_of(spec, batches);
 	const char *value = spec && spec->arg != NO_ARG && !has_value ? take_value(scan) : NULL;
 
@@ -183,10 +172,10 @@ static void add_long(struct scan *scan, const char *word)
 /* Letters up to one that takes a value, which is the rest of the word or the next one. */
 static void add_letters(struct scan *scan, const char *word)
 {
-	const struct option_spec *spec = NULL;
+	const struct option_spec *table = option_table(MODE_CLIENT), *spec = NULL;
 	size_t at = 1;
 
-	while (word[at] && (!(spec = find(NULL, 0, word[at])) || spec->arg == NO_ARG))
+	while (word[at] && (!(spec = option_find(table, NULL, 0, word[at])) || spec->arg == NO_ARG))
 		at++;
 	const char *value = word[at] && !word[at + 1] ? take_value(scan) : NULL;
 

@@ -2,6 +2,7 @@
 /* Conflicts, implied settings, defaults; the options of the attr snapshot, and which of them make sense together. */
 #include "options/checks.h"
 
+#include <limits.h>
 #include <stdlib.h>
 #include <string.h>
 #include <strings.h>
@@ -199,6 +200,8 @@ static void finish_compression(struct option_parse *parse, struct options *optio
 {
 	enum compress_algorithm algorithm = COMPRESS_ZLIB;
 
+	if (options->compress_level == INT_MIN)
+		options->compress_level_set = false;
 	if (options->compress_choice && strcasecmp(options->compress_choice, "auto") == 0)
 		options->compress_choice = NULL;
 	if (!options->compress_choice && parse->compress_count > 1)
@@ -220,15 +223,15 @@ static void finish_recursion(struct option_parse *parse, struct options *options
 	/* Snapshots are of whole trees; only a listing may want less. */
 	if (options->attr_mode != ATTR_MODE_NONE && options->attr_mode != ATTR_MODE_LIST)
 		options->recursive = 2;
-	options->relative = parse->relative_given >= 0 ? parse->relative_given : options->files_from != NULL;
-	options->dirs_given = parse->dirs_given == 1;
-	if (parse->dirs_given == 2) {
+	options->relative = options->said.relative >= 0 ? options->said.relative : options->files_from != NULL;
+	options->dirs_given = options->said.dirs == 1;
+	if (options->said.dirs == 2) {
 		/* --old-dirs: servers of old know no -d. */
 		options->recursive = 2;
 		options->dirs = false;
 		parse_add_filter(parse, FOPT_RULE, FILTER_OLD_EXCLUDE, "/*/*", 1);
-	} else if (parse->dirs_given >= 0)
-		options->dirs = parse->dirs_given;
+	} else if (options->said.dirs >= 0)
+		options->dirs = options->said.dirs;
 	else
 		options->dirs = !options->recursive && (options->files_from || options->list_only);
 }
@@ -261,11 +264,11 @@ static void finish_arguments(struct option_parse *parse, struct options *options
 	const char *old = getenv("RSYNC_OLD_ARGS"), *protect = getenv("RSYNC_PROTECT_ARGS");
 
 	refuse_if(parse, options->secluded_args && options->old_args, "--secluded-args conflicts with --old-args.");
-	if (parse->secluded_given > 0 || options->old_args)
+	if (options->said.secluded > 0 || options->old_args)
 		return;
-	if (!parse->old_args_given && old && *old)
+	if (!options->said.old_args && old && *old)
 		options->old_args = atoi(old);
-	else if (parse->secluded_given < 0 && protect && *protect)
+	else if (options->said.secluded < 0 && protect && *protect)
 		options->secluded_args = atoi(protect) != 0;
 }
 
@@ -280,6 +283,8 @@ static void finish_places(struct option_parse *parse, struct options *options)
 		  "--insecure-links cannot be combined with --confine-root");
 	if (parse->error)
 		return;
+	while (options->backup_dir && strncmp(options->backup_dir, "./", 2) == 0)
+		options->backup_dir += 2;
 	if (options->write_devices)
 		options->inplace = true;
 	const char *read = options->read_batch, *written = options->write_batch;

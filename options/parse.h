@@ -107,16 +107,13 @@ struct option_parse {
 	const struct option_spec *spec; /* the occurrence that is carried out */
 	const char *text;         /* its value, of a TEXT_ARG */
 	int number;               /* its value, of an INT_ARG: popt puts it here */
-	const struct option_spec *not_local, *not_push, *not_pull; /* the first option that such a run does not have; or NULL */
+	const struct option_spec *lacking[PULL + 1]; /* by kind of run: the first option that it does not have; or NULL */
 	const char *alt_dest_kind, *attr_mode_name; /* the options that have set these */
 	enum owner_word usermap_said, groupmap_said;
 	int delete_words, compress_count, shortcut_f_count;
-	int dirs_given, relative_given;  /* -1: neither the option nor its negation */
-	int secluded_given;              /* likewise of -s */
-	bool old_args_given, max_alloc_given;
+	bool max_alloc_given;
 	bool partial_dir_empty, iconv_seen;
 	bool iconv_given;         /* by the option or its negation */
-	int versions;             /* -V count */
 	bool done;                /* a text was asked for, which may be none: end with `code` */
 	enum print print;
 	FILE *stream;             /* that it is printed to */

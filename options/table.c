@@ -42,22 +42,16 @@ static bool set_flag(struct option_parse *parse)
 	return true;
 }
 
-static bool set_number(struct option_parse *parse)
-{
-	*(int *)field_of(parse) = parse->spec->value;
-	set_also(parse, true);
-	return true;
-}
-
 static bool count_up(struct option_parse *parse)
 {
 	*(int *)field_of(parse) += 1;
+	set_also(parse, true);
 	return true;
 }
 
 static bool set_int(struct option_parse *parse)
 {
-	*(int *)field_of(parse) = parse->number;
+	*(int *)field_of(parse) = parse->spec->arg == INT_ARG ? parse->number : parse->spec->value;
 	set_also(parse, true);
 	return true;
 }
@@ -66,13 +60,6 @@ static bool set_text(struct option_parse *parse)
 {
 	*(const char **)field_of(parse) = parse_keep(parse, parse->text);
 	set_also(parse, true);
-	return true;
-}
-
-/* Into the state of the parse: later words and the end of the line decide what becomes of it. */
-static bool set_parse_number(struct option_parse *parse)
-{
-	*(int *)((char *)parse + parse->spec->field) = parse->spec->value;
 	return true;
 }
 
@@ -141,12 +128,6 @@ static bool set_outbuf(struct option_parse *parse)
 			return true;
 		}
 	return parse_fail(parse, EXIT_SYNTAX, "Invalid --outbuf setting -- specify N, L, or B.");
-}
-
-static bool ask_version(struct option_parse *parse)
-{
-	parse->versions++;
-	return true;
 }
 
 static bool ask_help(struct option_parse *parse)
@@ -257,17 +238,6 @@ static bool set_confine_root(struct option_parse *parse)
 	return true;
 }
 
-static bool set_backup_dir(struct option_parse *parse)
-{
-	const char *text = parse->text;
-
-	while (text[0] == '.' && text[1] == '/')
-		text += 2;
-	parse->options->backup_dir = parse_keep(parse, text);
-	parse->options->backup = true;
-	return true;
-}
-
 static bool add_alt_dest(struct option_parse *parse)
 {
 	struct options *options = parse->options;
@@ -349,13 +319,6 @@ static bool set_zlib_variant(struct option_parse *parse)
 	return true;
 }
 
-static bool set_compress_level(struct option_parse *parse)
-{
-	parse->options->compress_level = parse->number;
-	parse->options->compress_level_set = parse->number != INT_MIN;
-	return true;
-}
-
 static bool set_skip_compress(struct option_parse *parse)
 {
 	struct options *options = parse->options;
@@ -371,12 +334,6 @@ static bool set_skip_compress(struct option_parse *parse)
 static bool set_append(struct option_parse *parse)
 {
 	parse->options->append = parse->mode == MODE_SERVER ? parse->options->append + 1 : 1;
-	return true;
-}
-
-static bool set_timeout(struct option_parse *parse)
-{
-	parse->options->timeout = parse->number < 0 ? 0 : parse->number;
 	return true;
 }
 
@@ -437,23 +394,6 @@ static bool set_rsh(struct option_parse *parse)
 	return true;
 }
 
-/* In the block it comes too late: that is being read (S-110). */
-static bool set_secluded(struct option_parse *parse)
-{
-	if (parse->in_block)
-		return true;
-	parse->options->secluded_args = parse->spec->value;
-	parse->secluded_given = parse->spec->value;
-	return true;
-}
-
-static bool set_old_args(struct option_parse *parse)
-{
-	parse->options->old_args = parse->spec->value ? parse->options->old_args + 1 : 0;
-	parse->old_args_given = true;
-	return true;
-}
-
 static bool add_remote_option(struct option_parse *parse)
 {
 	if (*parse->text != '-')
@@ -486,26 +426,20 @@ static bool set_attr_file(struct option_parse *parse)
 	return set_text(parse);
 }
 
-static unsigned digest_named(const char *name, size_t length)
+static bool set_attr_digests(struct option_parse *parse)
 {
 	static const struct { const char *name; enum attr_digest digest; } names[] = {
 		{ "xxh128", ATTR_DIGEST_XXH128 }, { "md5", ATTR_DIGEST_MD5 },
 	};
-
-	for (size_t i = 0; i < sizeof names / sizeof *names; i++)
-		if (length == strlen(names[i].name) && strncmp(name, names[i].name, length) == 0)
-			return names[i].digest;
-	return 0;
-}
-
-static bool set_attr_digests(struct option_parse *parse)
-{
 	unsigned digests = 0;
 
 	for (const char *p = parse->text;; p++) {
 		size_t length = strcspn(p, ",");
-		unsigned digest = digest_named(p, length);
+		unsigned digest = 0;
 
+		for (size_t i = 0; i < sizeof names / sizeof *names; i++)
+			if (length == strlen(names[i].name) && strncmp(p, names[i].name, length) == 0)
+				digest = names[i].digest;
 		if (!digest)
 			return parse_fail(parse, EXIT_SYNTAX, "--attr-digests: \"%.*s\" is not one of xxh128 and md5",
 					  (int)length, p);
@@ -544,7 +478,6 @@ static bool add_dparam(struct option_parse *parse)
 /* --- the table --- */
 
 #define F(member) offsetof(struct options, member)
-#define P(member) offsetof(struct option_parse, member)
 
 /* Which note_only rows are spellings of one option. */
 enum { NO_CRTIMES, BLOCKING };
@@ -554,7 +487,7 @@ enum { NO_CRTIMES, BLOCKING };
 #define OFF(name, member, runs, help) { name, 0, NO_ARG, set_flag, F(member), false, runs, NULL, help, 0 }
 #define COUNT(name, letter, member, runs, help) { name, letter, NO_ARG, count_up, F(member), 0, runs, NULL, help, 0 }
 #define NUMBER(name, letter, member, value, runs, help) \
-	{ name, letter, NO_ARG, set_number, F(member), value, runs, NULL, help, 0 }
+	{ name, letter, NO_ARG, set_int, F(member), value, runs, NULL, help, 0 }
 #define INT(name, member, runs, value_name, help) { name, 0, INT_ARG, set_int, F(member), 0, runs, value_name, help, 0 }
 #define TEXT(name, letter, member, runs, value_name, help) \
 	{ name, letter, TEXT_ARG, set_text, F(member), 0, runs, value_name, help, 0 }
@@ -569,13 +502,12 @@ enum { NO_CRTIMES, BLOCKING };
 #define PAIR(name, letter, member, other, value, runs, help) \
 	{ name, letter, NO_ARG, set_flag, F(member), value, runs, NULL, help, F(other) }
 #define GIVEN(name, member, value, given, runs, help) \
-	{ name, 0, NO_ARG, set_number, F(member), value, runs, NULL, help, F(given) }
+	{ name, 0, NO_ARG, set_int, F(member), value, runs, NULL, help, F(given) }
+#define COUNT_GIVEN(name, member, given, runs, help) { name, 0, NO_ARG, count_up, F(member), 0, runs, NULL, help, F(given) }
 #define INT_GIVEN(name, letter, member, given, runs, value_name, help) \
 	{ name, letter, INT_ARG, set_int, F(member), 0, runs, value_name, help, F(given) }
 #define TEXT_GIVEN(name, member, given, runs, value_name, help) \
 	{ name, 0, TEXT_ARG, set_text, F(member), 0, runs, value_name, help, F(given) }
-#define PARSE(name, letter, member, value, runs, help) \
-	{ name, letter, NO_ARG, set_parse_number, P(member), value, runs, NULL, help, 0 }
 #define DAEMON(name, arg) { name, 0, arg, NULL, 0, 0, OF_DAEMON, NULL, NULL, 0 }
 #define END { NULL, 0, NO_ARG, NULL, 0, 0, HIDDEN, NULL, NULL, 0 }
 
@@ -586,9 +518,9 @@ enum { NO_CRTIMES, BLOCKING };
 #define LEVEL_LETTER(name, letter, no_letter, member, runs, help) \
 	COUNT(name, letter, member, runs, help), NUMBER("no-" name, 0, member, 0, runs, NULL), \
 	NUMBER(no_letter, 0, member, 0, runs, NULL)
-#define PARSE_LETTER(name, letter, no_letter, member, help) \
-	PARSE(name, letter, member, 1, WORKS, help), PARSE("no-" name, 0, member, 0, WORKS, NULL), \
-		PARSE(no_letter, 0, member, 0, WORKS, NULL)
+#define CHOICE_LETTER(name, letter, no_letter, member, help) \
+	NUMBER(name, letter, member, 1, WORKS, help), NUMBER("no-" name, 0, member, 0, WORKS, NULL), \
+		NUMBER(no_letter, 0, member, 0, WORKS, NULL)
 
 static const struct option_spec options[] = {
 	/* output and control */
@@ -616,7 +548,7 @@ static const struct option_spec options[] = {
 	ON("list-only", 0, list_only, WORKS, "list the source instead of copying it"),
 	ON("dry-run", 'n', dry_run, WORKS, "change nothing, show what would be done"),
 	TEXT_CALL("outbuf", 0, set_outbuf, 0, WORKS, "N|L|B", "buffer the output: not, by lines, by blocks"),
-	CALL("version", 'V', ask_version, 0, WORKS, "show version and features (-VV: as JSON)"),
+	COUNT("version", 'V', said.versions, WORKS, "show version and features (-VV: as JSON)"),
 	CALL("help", 0, ask_help, PRINT_HELP, WORKS, "show this"),
 
 	/* what is transferred, and what of it is kept */
@@ -628,10 +560,10 @@ static const struct option_spec options[] = {
 	ON("i-r", 0, allow_inc_recurse, WORKS, NULL),
 	OFF("no-inc-recursive", allow_inc_recurse, WORKS, NULL),
 	OFF("no-i-r", allow_inc_recurse, WORKS, NULL),
-	PARSE_LETTER("dirs", 'd', "no-d", dirs_given, "take directories themselves, do not descend"),
-	PARSE("old-dirs", 0, dirs_given, 2, WORKS, "the same by -r and an exclude rule, for old servers"),
-	PARSE("old-d", 0, dirs_given, 2, WORKS, NULL),
-	PARSE_LETTER("relative", 'R', "no-R", relative_given, "keep the whole path of each source argument"),
+	CHOICE_LETTER("dirs", 'd', "no-d", said.dirs, "take directories themselves, do not descend"),
+	NUMBER("old-dirs", 0, said.dirs, 2, WORKS, "the same by -r and an exclude rule, for old servers"),
+	NUMBER("old-d", 0, said.dirs, 2, WORKS, NULL),
+	CHOICE_LETTER("relative", 'R', "no-R", said.relative, "keep the whole path of each source argument"),
 	ON("implied-dirs", 0, implied_dirs, WORKS, "with -R, give the path's directories their attributes (default)"),
 	ON("i-d", 0, implied_dirs, WORKS, NULL),
 	OFF("no-implied-dirs", implied_dirs, WORKS, NULL),
@@ -725,7 +657,7 @@ static const struct option_spec options[] = {
 	SWITCH("ignore-errors", 0, ignore_errors, WORKS, "delete even after read errors"),
 	INT_CALL("max-delete", 0, set_max_delete, WORKS, "NUM", "delete at most NUM files"),
 	SWITCH("backup", 'b', backup, WORKS, "keep what is replaced or deleted"),
-	TEXT_CALL("backup-dir", 0, set_backup_dir, 0, WORKS, "DIR", "... in this directory"),
+	TEXT_GIVEN("backup-dir", backup_dir, backup, WORKS, "DIR", "... in this directory"),
 	TEXT("suffix", 0, suffix, WORKS, "SUFFIX", "... under a name with this end (~)"),
 	TEXT_CALL("compare-dest", 0, add_alt_dest, 0, WORKS, "DIR", "leave out what is the same in DIR"),
 	TEXT_CALL("copy-dest", 0, add_alt_dest, 1, WORKS, "DIR", "... and copy it from there"),
@@ -753,15 +685,15 @@ static const struct option_spec options[] = {
 	CALL("old-compress", 0, set_zlib_variant, 0, REMOTE, NULL),
 	TEXT("compress-choice", 0, compress_choice, REMOTE, "NAME", "how to"),
 	TEXT("zc", 0, compress_choice, REMOTE, NULL, NULL),
-	INT_CALL("compress-level", 0, set_compress_level, REMOTE, "NUM", "how much"),
-	INT_CALL("zl", 0, set_compress_level, REMOTE, NULL, NULL),
+	INT_GIVEN("compress-level", 0, compress_level, compress_level_set, REMOTE, "NUM", "how much"),
+	INT_GIVEN("zl", 0, compress_level, compress_level_set, REMOTE, NULL, NULL),
 	INT("compress-threads", compress_threads, WORKS, "NUM", "threads of zstd (at most 8)"),
 	INT("zt", compress_threads, WORKS, NULL, NULL),
 	TEXT_CALL("skip-compress", 0, set_skip_compress, 0, REMOTE, "SUFFIXES", "but hardly what ends in these"),
 	TEXT_CALL("block-size", 'B', set_block_size, 0, REMOTE, "SIZE", "size of the blocks that are looked for"),
 	TEXT_CALL("bwlimit", 0, set_bwlimit, 0, REMOTE, "RATE", "use no more bandwidth than this, in KiB a second"),
 	NUMBER("no-bwlimit", 0, bwlimit, 0, WORKS, NULL),
-	INT_CALL("timeout", 0, set_timeout, WORKS, "SECONDS", "end when nothing has come for so long"),
+	INT("timeout", timeout, WORKS, "SECONDS", "end when nothing has come for so long"),
 	NUMBER("no-timeout", 0, timeout, 0, WORKS, NULL),
 	INT("contimeout", contimeout, WORKS, "SECONDS", "... when a daemon has not let us in for so long"),
 	NUMBER("no-contimeout", 0, contimeout, 0, WORKS, NULL),
@@ -785,13 +717,13 @@ static const struct option_spec options[] = {
 	/* The two ends of the connection to a remote shell block or not each for itself: there is nothing to choose. */
 	CALL("blocking-io", 0, note_only, BLOCKING, WORKS, NULL),
 	CALL("no-blocking-io", 0, note_only, BLOCKING, WORKS, NULL),
-	CALL("secluded-args", 's', set_secluded, 1, WORKS, "send arguments past the remote shell"),
-	CALL("protect-args", 0, set_secluded, 1, WORKS, NULL),
-	CALL("no-secluded-args", 0, set_secluded, 0, WORKS, NULL),
-	CALL("no-protect-args", 0, set_secluded, 0, WORKS, NULL),
-	CALL("no-s", 0, set_secluded, 0, WORKS, NULL),
-	CALL("old-args", 0, set_old_args, 1, WORKS, "let the remote shell split arguments at blanks"),
-	CALL("no-old-args", 0, set_old_args, 0, WORKS, NULL),
+	NUMBER("secluded-args", 's', said.secluded, 1, WORKS, "send arguments past the remote shell"),
+	NUMBER("protect-args", 0, said.secluded, 1, WORKS, NULL),
+	NUMBER("no-secluded-args", 0, said.secluded, 0, WORKS, NULL),
+	NUMBER("no-protect-args", 0, said.secluded, 0, WORKS, NULL),
+	NUMBER("no-s", 0, said.secluded, 0, WORKS, NULL),
+	COUNT_GIVEN("old-args", old_args, said.old_args, WORKS, "let the remote shell split arguments at blanks"),
+	GIVEN("no-old-args", old_args, 0, said.old_args, WORKS, NULL),
 	ON("trust-sender", 0, trust_sender, WORKS, "take whatever names a server sends, asked for or not"),
 	TEXT_CALL("remote-option", 'M', add_remote_option, 0, WORKS, "OPT", "an option for the other end only"),
 	NUMBER("ipv4", '4', ip_family, 4, WORKS, "reach the other end by IPv4"),
@@ -870,10 +802,11 @@ const struct option_spec *option_table(enum parse_mode mode)
 	return mode == MODE_DAEMON ? daemon_options : options;
 }
 
-const struct option_spec *option_named(const struct option_spec *table, const char *name)
+const struct option_spec *option_find(const struct option_spec *table, const char *name, size_t length, char letter)
 {
 	for (; !option_is_end(table); table++)
-		if (table->name && strcmp(table->name, name) == 0)
+		if (letter ? table->letter == letter : table->name && strlen(table->name) == length
+		    && strncmp(table->name, name, length) == 0)
 			return table;
 	return NULL;
 }

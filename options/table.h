@@ -7,7 +7,7 @@
 
 /* The table of a mode (client and server share one); option_is_end is true of its last row only. */
 const struct option_spec *option_table(enum parse_mode mode);
-/* The row of a long name; NULL: none. */
-const struct option_spec *option_named(const struct option_spec *table, const char *name);
+/* The row with the letter, or, if that is 0, with the name of so many bytes; NULL: none. */
+const struct option_spec *option_find(const struct option_spec *table, const char *name, size_t length, char letter);
 
 #endif
