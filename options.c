@@ -57,30 +57,19 @@ void options_free(struct options *options)
 	memset(options, 0, sizeof *options);
 }
 
-/* The specs of a mode as popt wants them; `val` is the index plus one. Ended by a zeroed entry. */
-static struct poptOption *popt_table(const struct option_spec *specs, int *number)
-{
-	static const unsigned int arg_info[] = {
-		[NO_ARG] = POPT_ARG_NONE, [INT_ARG] = POPT_ARG_INT, [TEXT_ARG] = POPT_ARG_STRING,
-	};
-	size_t count = option_table_count(specs);
-	struct poptOption *table = xcalloc(count + 1, sizeof *table);
-
-	for (size_t i = 0; i < count; i++) {
-		table[i].longName = specs[i].name;
-		table[i].shortName = specs[i].letter;
-		table[i].argInfo = arg_info[specs[i].arg];
-		table[i].arg = specs[i].arg == INT_ARG ? number : NULL;
-		table[i].val = (int)i + 1;
-	}
-	return table;
-}
-
-/* Before it is carried out. What a kind of run does not have is refused when the kind is known, at the end of the line. */
-static bool may_be_used(struct option_parse *parse, const struct option_spec *spec)
+/* Carries it out if it may be used. What a kind of run does not have is refused at the end of the line, when that is known. */
+static bool take_option(struct option_parse *parse, const struct option_spec *spec, const char *text)
 {
 	char label[OPTION_LABEL_SIZE];
 
+	if (spec->runs == OF_DAEMON) {
+		if (parse->refused || parse->in_block)
+			return parse_fail(parse, EXIT_SYNTAX, "Attempt to hack rsync thwarted!");
+		parse->wants_daemon = true;
+		return true;
+	}
+	parse->spec = spec;
+	parse->text = text;
 	if (parse->refused && !refuse_option(parse, spec))
 		return false;
 	if (parse->mode == MODE_SERVER && spec->runs & OPERATOR)
@@ -89,36 +78,15 @@ static bool may_be_used(struct option_parse *parse, const struct option_spec *sp
 	for (int kind = LOCAL; kind <= PULL; kind *= 2)
 		if (!((int)spec->runs & kind) && !parse->lacking[kind])
 			parse->lacking[kind] = spec;
-	return true;
+	return spec->set(parse);
 }
 
-static bool take_option(struct option_parse *parse, const struct option_spec *spec, const char *text)
+/* An option that the environment gives, unless the line has. */
+static bool take_variable(struct option_parse *parse, bool given, const char *variable, const char *name)
 {
-	if (spec->runs != OF_DAEMON) {
-		parse->spec = spec;
-		parse->text = text;
-		return may_be_used(parse, spec) && spec->set(parse);
-	}
-	if (parse->refused || parse->in_block)
-		return parse_fail(parse, EXIT_SYNTAX, "Attempt to hack rsync thwarted!");
-	parse->wants_daemon = true;
-	return true;
-}
-
-/* An option that the environment gives. */
-static bool take_variable(struct option_parse *parse, const char *variable, const char *name)
-{
-	const char *text = getenv(variable);
+	const char *text = parse->mode == MODE_CLIENT && !given ? getenv(variable) : NULL;
 
 	return !text || !*text || take_option(parse, option_find(option_table(MODE_CLIENT), name, strlen(name), '\0'), text);
-}
-
-static bool take_environment(struct option_parse *parse)
-{
-	if (parse->mode != MODE_CLIENT)
-		return true;
-	return (parse->iconv_given || take_variable(parse, "RSYNC_ICONV", "iconv")) &&
-	       (parse->max_alloc_given || take_variable(parse, "RSYNC_MAX_ALLOC", "max-alloc"));
 }
 
 /* Words up to the end, to an error, or to one that asks for another table or for nothing more. */
@@ -162,24 +130,28 @@ static bool take_words(struct option_parse *parse, struct options *options, popt
 	return true;
 }
 
-/* Without memory for them popt drops the words that are no options, and goes on. A server's begin with ".". */
-static bool has_lost_words(const struct option_parse *parse, const struct options *options, int argc, char **argv)
-{
-	bool is_marked = false, is_whole = !parse->done && !parse->wants_daemon;
-
-	for (int i = 1; i < argc; i++)
-		is_marked |= !strcmp(argv[i], ".");
-	return parse->mode == MODE_SERVER && is_whole && is_marked && !parse->saw_end && !options->operands.count;
-}
-
 /* A server's options end at its first other word, and nobody's aliases apply to it (doc/protocol/06-command-line.md
  * section 1.3). */
 static bool read_line(struct option_parse *parse, struct options *options, int argc, char **argv)
 {
-	struct poptOption *table = popt_table(option_table(parse->mode), &parse->number);
+	static const unsigned int arg_info[] = {
+		[NO_ARG] = POPT_ARG_NONE, [INT_ARG] = POPT_ARG_INT, [TEXT_ARG] = POPT_ARG_STRING,
+	};
+	const struct option_spec *specs = option_table(parse->mode);
+	size_t count = option_table_count(specs);
+	/* As popt wants them; `val` is the index plus one. Ended by a zeroed entry. */
+	struct poptOption *table = xcalloc(count + 1, sizeof *table);
 	unsigned int flags = parse->mode == MODE_SERVER ? POPT_CONTEXT_POSIXMEHARDER : 0;
+	bool good, is_marked = false;
+
+	for (size_t i = 0; i < count; i++) {
+		table[i].longName = specs[i].name;
+		table[i].shortName = specs[i].letter;
+		table[i].argInfo = arg_info[specs[i].arg];
+		table[i].arg = specs[i].arg == INT_ARG ? &parse->number : NULL;
+		table[i].val = (int)i + 1;
+	}
 	poptContext context = poptGetContext("rsync", argc, (const char **)argv, table, flags | POPT_CONTEXT_NO_EXEC);
-	bool good;
 
 	if (!context)
 		die(EXIT_MALLOC, "out of memory for the command line");
@@ -191,7 +163,11 @@ static bool read_line(struct option_parse *parse, struct options *options, int a
 		options->secluded_args = options->said.secluded > 0;
 	if (options->timeout < 0)
 		options->timeout = 0;
-	if (good && has_lost_words(parse, options, argc, argv))
+	/* Without memory for them popt drops the words that are no options, and goes on. A server's begin with ".". */
+	for (int i = 1; i < argc; i++)
+		is_marked |= !strcmp(argv[i], ".");
+	if (good && parse->mode == MODE_SERVER && !parse->done && !parse->wants_daemon && is_marked && !parse->saw_end
+	    && !options->operands.count)
 		die(EXIT_MALLOC, "out of memory for the command line");
 	poptFreeContext(context);
 	free(table);
@@ -208,18 +184,6 @@ static struct option_parse *restart(struct options *options, enum parse_mode mod
 	options->parse->argc = argc;
 	options->server = mode == MODE_SERVER;
 	return options->parse;
-}
-
-/* Does a log format show what only a transfer has: the bytes that travelled, or digests? */
-static bool format_needs_transfer(const struct options *options)
-{
-	const char *formats[] = { options->out_format, options->log_file ? options->log_file_format : NULL };
-
-	for (size_t i = 0; i < sizeof formats / sizeof *formats; i++)
-		if (formats[i]
-		    && (format_uses(formats[i], 'b') || format_uses(formats[i], 'c') || format_uses(formats[i], 'C')))
-			return true;
-	return false;
 }
 
 /* Rules for names of attributes may stand in files of the source's directories, which only a sender goes through in order. */
@@ -242,20 +206,23 @@ static bool check_kind_of_run(struct option_parse *parse, struct options *option
 {
 	char label[OPTION_LABEL_SIZE], other[OPTION_LABEL_SIZE];
 	enum run_kind kind = options_kind_of_run(options);
-	const struct option_spec *lacking = kind == LOCAL ? NULL : parse->lacking[kind];
+	const struct option_spec *lacking = parse->lacking[kind], *not_pull = parse->lacking[PULL];
+	const char *formats[] = { options->out_format, options->log_file ? options->log_file_format : NULL };
+	bool needs_transfer = options->max_protocol < PROTOCOL_MAX
+			      || (may_merge_attribute_rules(options) && !options->only_send_attrs && !options->attr_snapshot);
 
-	if (lacking)
-		return parse_fail(parse, EXIT_UNSUPPORTED, "%s is not supported by this build in a %s",
-				  option_label(lacking, label), kind == PUSH ? "push" : "pull");
 	if (kind != LOCAL)
-		return true;
-	if (parse->lacking[LOCAL] && parse->lacking[PULL])
+		return !lacking
+		       || parse_fail(parse, EXIT_UNSUPPORTED, "%s is not supported by this build in a %s",
+				     option_label(lacking, label), kind == PUSH ? "push" : "pull");
+	if (lacking && not_pull)
 		return parse_fail(parse, EXIT_UNSUPPORTED, "%s and %s together are not supported by this build in a local run",
-				  option_label(parse->lacking[LOCAL], label), option_label(parse->lacking[PULL], other));
-	options->by_protocol =
-		!parse->lacking[PULL]
-		&& (parse->lacking[LOCAL] || format_needs_transfer(options) || options->max_protocol < PROTOCOL_MAX
-		    || (may_merge_attribute_rules(options) && !options->only_send_attrs && !options->attr_snapshot));
+				  option_label(lacking, label), option_label(not_pull, other));
+	/* Log formats that show what only a transfer has: the bytes that travelled, or digests. */
+	for (size_t i = 0; i < sizeof formats / sizeof *formats; i++)
+		for (const char *letter = "bcC"; formats[i] && *letter; letter++)
+			needs_transfer |= format_uses(formats[i], *letter);
+	options->by_protocol = !not_pull && (lacking || needs_transfer);
 	return true;
 }
 
@@ -294,7 +261,8 @@ static bool finish(struct option_parse *parse, struct options *options)
 	/* The rest of the options of such a server has still to come. */
 	if (options->server && options->secluded_args && !parse->in_block)
 		return true;
-	if (!take_environment(parse) || !options_finish(parse, options))
+	if (!take_variable(parse, parse->iconv_given, "RSYNC_ICONV", "iconv")
+	    || !take_variable(parse, parse->max_alloc_given, "RSYNC_MAX_ALLOC", "max-alloc") || !options_finish(parse, options))
 		return false;
 	return parse->mode != MODE_CLIENT || parse->done || check_kind_of_run(parse, options);
 }
