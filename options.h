@@ -170,8 +170,8 @@ struct options {
 	/* The error text of options_parse is printed as it stands, without "rsync: " in front (doc/protocol/06-command-line.md
 	 * section 1.6). */
 	bool error_is_bare;
-	/* Private to options*.c: what was said, -1 if neither an option nor its negation was; what later words may still change,
-	 * and the memory behind the strings above. */
+	/* Private to options*.c: what was said, -1 if neither an option nor its negation was; what later words may still
+	 * change, and the memory behind the strings above. */
 	struct { int dirs, relative, secluded, versions; bool old_args; } said;
 	struct option_parse *parse;
 };

@@ -79,7 +79,8 @@ bool item_is_logged(const struct item_lines *lines, uint32_t flags, bool is_dir,
 	return is_named(lines, flags, is_dir, is_hard_link, lines->logged_has_item && wants_unchanged(lines->options));
 }
 
-char *item_line(const char *format, const struct format_values *values)
+/* Owned by the caller. */
+static char *item_line(const char *format, const struct format_values *values)
 {
 	struct strbuf line = STRBUF_INIT;
 
