@@ -200,9 +200,9 @@ bool job_take_link(struct file_job *job)
 	return fs_temp_link(&temp, job->dir->fd, job->name, fd, job->name) == 0 && fs_temp_commit(&temp, job->name) == 0;
 }
 
-int job_open_alternate(const struct file_job *job, int number, uint64_t *size)
+int job_open_alternate(const struct file_job *job, int number, const char *name, uint64_t *size)
 {
-	struct strbuf path = dest_path_of(job->dir->path, job->name);
+	struct strbuf path = dest_path_of(job->dir->path, name);
 	int fd = fs_open(&job->dest->alternates->roots[number], strbuf_text(&path), O_RDONLY, 0);
 
 	strbuf_free(&path);

@@ -199,9 +199,7 @@ static struct strbuf shown_name(const struct file_job *job, int place, const cha
 			strbuf_addf(&shown, "%s/", job->dest->top_path);
 		strbuf_addf(&shown, "%s/", dir);
 	}
-	if (*job->dir->path)
-		strbuf_addf(&shown, "%s/", job->dir->path);
-	strbuf_add_string(&shown, name);
+	strbuf_addf(&shown, "%s%s%s", job->dir->path, *job->dir->path ? "/" : "", name);
 	return shown;
 }
 
@@ -291,101 +289,68 @@ void job_find_fuzzy(struct file_job *job)
 
 static const struct basis no_basis = { .fd = -1, .type = BASIS_FILE };
 
-static void open_old_file(const struct file_job *job, struct basis *basis)
-{
-	basis->fd = fs_open_at(job->dir->fd, job->name, O_RDONLY, 0);
-	if (basis->fd >= 0 && job->old.is_device)
-		basis->size = job->old.st.size;
-	else
-		basis->fd = fs_only_regular(basis->fd, &basis->size);
-}
-
-/* An update in place spoils the file, not what was kept of it. */
-static void open_backup(const struct file_job *job, struct basis *basis)
+/* The one of this type, if it is there and has content that could be of use. */
+static void open_basis(const struct file_job *job, uint8_t type, struct basis *basis)
 {
 	const struct backup_of of = { job->dest, job->task, "generator", job->dir->fd, job->dir->path, job->name };
+	bool is_fuzzy = type >= BASIS_FUZZY;
+	const char *name = is_fuzzy ? job->fuzzy : job->name;
 
-	basis->type = BASIS_BACKUP;
-	basis->fd = fs_only_regular(dest_backup_open(&of), &basis->size);
-	if (basis->fd < 0)
-		basis_close(basis);
-}
-
-/* A file of an alternate destination, by its number. */
-static void open_alternate(const struct file_job *job, int number, struct basis *basis)
-{
-	basis->type = (uint8_t)number;
-	basis->fd = job_open_alternate(job, number, &basis->size);
-	if (basis->fd < 0 || !basis->size)
-		basis_close(basis);
-}
-
-static void open_fuzzy(const struct file_job *job, struct basis *basis)
-{
-	struct strbuf path = dest_path_of(job->dir->path, job->fuzzy);
-	int fd = job->fuzzy_place
-			 ? fs_open(&job->dest->alternates->roots[job->fuzzy_place - 1], strbuf_text(&path), O_RDONLY, 0)
-			 : fs_open_at(job->dir->fd, job->fuzzy, O_RDONLY, 0);
-
-	strbuf_free(&path);
-	basis->type = (uint8_t)(BASIS_FUZZY + job->fuzzy_place);
-	basis->fd = fs_only_regular(fd, &basis->size);
-	if (basis->fd < 0 || !basis->size)
-		basis_close(basis);
-	else
-		basis->xname = xstrdup(job->fuzzy);
-}
-
-/* What has come before is as good as the file that it will replace, or better. */
-static bool open_partial(const struct file_job *job, struct basis *basis)
-{
-	struct fs_stat st;
-
-	basis->fd = dest_partial_open(job->dest, job->dir, job->name, O_RDONLY);
-	if (basis->fd >= 0 && fs_stat_at_fd(basis->fd, &st) == 0 && st.size) {
-		basis->type = BASIS_PARTIAL;
-		basis->size = st.size;
-		return true;
+	*basis = (struct basis){ .type = type };
+	if (type == BASIS_BACKUP) {
+		/* An update in place spoils the file, not what was kept of it. */
+		basis->fd = fs_only_regular(dest_backup_open(&of), &basis->size);
+	} else if (type == BASIS_PARTIAL) {
+		basis->fd = fs_only_regular(dest_partial_open(job->dest, job->dir, name, O_RDONLY), &basis->size);
+	} else if (type < BASIS_FILE || (is_fuzzy && job->fuzzy_place)) {
+		basis->fd = job_open_alternate(job, is_fuzzy ? job->fuzzy_place - 1 : type, name, &basis->size);
+	} else {
+		basis->fd = fs_open_at(job->dir->fd, name, O_RDONLY, 0);
+		if (type == BASIS_FILE && job->old.is_device)
+			basis->size = job->old.st.size;
+		else
+			basis->fd = fs_only_regular(basis->fd, &basis->size);
 	}
-	basis_close(basis);
-	return false;
+	if (basis->fd < 0 || (!basis->size && type != BASIS_FILE && type != BASIS_BACKUP))
+		basis_close(basis);
+	else if (is_fuzzy)
+		basis->xname = xstrdup(name);
 }
 
 void job_choose_basis(const struct file_job *job, struct basis *basis)
 {
 	const struct options *options = job->dest->options;
-
 	const struct dest_module *module = job->dest->module;
 	/* What is appended to is not described by sums, unless that has failed. */
 	bool goes_on = options->append && !job->is_redo;
 	bool wants_blocks = goes_on || (!(module && module->write_only) && (options->whole_file <= 0 || options->append));
 
 	*basis = no_basis;
-	if (!wants_blocks || open_partial(job, basis))
+	if (!wants_blocks)
+		return;
+	/* What has come before is as good as the file that it will replace, or better. */
+	open_basis(job, BASIS_PARTIAL, basis);
+	if (basis->fd >= 0)
 		return;
 	if (job->is_redo || (job->old.exists && S_ISREG(job->old.st.mode) && job->old.st.size))
-		(job->backed_up && options->inplace && !job->is_redo ? open_backup : open_old_file)(job, basis);
+		open_basis(job, job->backed_up && options->inplace && !job->is_redo ? BASIS_BACKUP : BASIS_FILE, basis);
 	else if (options->append)
 		; /* Nothing else is the beginning of this file. */
 	else if (job->decision.alternate)
-		open_alternate(job, job->decision.alternate - 1, basis);
+		open_basis(job, (uint8_t)(job->decision.alternate - 1), basis);
 	else if (job->fuzzy)
-		open_fuzzy(job, basis);
+		open_basis(job, (uint8_t)(BASIS_FUZZY + job->fuzzy_place), basis);
 }
 
 void job_find_basis(const struct file_job *job, uint8_t type, const char *xname, struct basis *basis)
 {
+	bool is_alternate = job->decision.alternate && type == job->decision.alternate - 1;
+	bool is_fuzzy = job->fuzzy && type == BASIS_FUZZY + job->fuzzy_place && !strcmp(xname, job->fuzzy);
+
 	*basis = no_basis;
-	if (type == BASIS_FILE && !*xname)
-		open_old_file(job, basis);
-	else if (type == BASIS_BACKUP && job->backed_up)
-		open_backup(job, basis);
-	else if (type == BASIS_PARTIAL)
-		open_partial(job, basis);
-	else if (job->decision.alternate && type == job->decision.alternate - 1)
-		open_alternate(job, type, basis);
-	else if (job->fuzzy && type == BASIS_FUZZY + job->fuzzy_place && !strcmp(xname, job->fuzzy))
-		open_fuzzy(job, basis);
+	if ((type == BASIS_FILE && !*xname) || (type == BASIS_BACKUP && job->backed_up) || type == BASIS_PARTIAL || is_alternate
+	    || is_fuzzy)
+		open_basis(job, type, basis);
 }
 
 void basis_close(struct basis *basis)

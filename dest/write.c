@@ -536,8 +536,9 @@ bool job_copy(struct file_job *job)
 		return false;
 	if (job->dest->attrs_only)
 		return copy_attr(job);
-	from = job->decision.action == ACTION_TAKE_COPY ? job_open_alternate(job, job->decision.alternate - 1, &size)
-							: job_open_source(job, &size);
+	from = job->decision.action == ACTION_TAKE_COPY
+		       ? job_open_alternate(job, job->decision.alternate - 1, job->name, &size)
+		       : job_open_source(job, &size);
 	if (from < 0)
 		return job_source_failed(job, errno, SOURCE_OPEN);
 	good = in_place ? copy_in_place(job, from, size) : copy_to_temp(job, from, size);
