@@ -155,24 +155,6 @@ static bool is_same_object(const struct entries *list, const struct entry *entry
 	return dest->st.rdev_major == (side ? side->rdev_major : 0) && dest->st.rdev_minor == (side ? side->rdev_minor : 0);
 }
 
-/* Directories, symlinks, devices and specials. */
-static void decide_object(const struct decide_rules *rules, const struct entries *list, const struct entry *entry,
-			  const struct decide_dest *dest, const struct decide_probe *probe, struct decision *decision)
-{
-	static const struct decide_dest nothing;
-	bool same = decide_same_kind(entry, dest);
-	uint32_t start = entry_is_dir(entry) ? ITEM_LOCAL_CHANGE : ITEM_LOCAL_CHANGE | ITEM_REPORT_CHANGE;
-
-	decision->make_room = dest->exists && !same;
-	if (same && (entry_is_dir(entry) || is_same_object(list, entry, dest, probe))) {
-		decision->action = ACTION_ATTRS;
-		decision->item_flags = decide_item_flags(rules, list, entry, dest, 0);
-		return;
-	}
-	decision->action = ACTION_MAKE;
-	decision->item_flags = decide_item_flags(rules, list, entry, same ? dest : &nothing, start);
-}
-
 /* doc/protocol/03-transfer.md section 8.2; an attr file is compared by what it says, because all of them have the same size. */
 static bool is_unchanged(const struct decide_rules *rules, const struct entry *entry, const struct decide_dest *dest,
 			 const struct decide_probe *probe)
@@ -202,60 +184,63 @@ static bool is_newer_there(int window, const struct entry *entry, const struct d
 	return ahead < window;
 }
 
-static void decide_regular(const struct decide_rules *rules, const struct entries *list, const struct entry *entry,
-			   const struct decide_dest *dest, const struct decide_probe *probe, struct decision *decision)
+static enum skip_reason find_skip_reason(const struct decide_rules *rules, const struct entry *entry,
+					 const struct decide_dest *dest)
 {
-	static const struct decide_dest nothing;
 	const struct options *options = rules->options;
-	bool same = decide_same_kind(entry, dest);
-	uint32_t start = ITEM_TRANSFER | (options->checksum ? ITEM_REPORT_CHANGE : 0);
+	bool both_dirs = dest->exists && S_ISDIR(dest->st.mode) && entry_is_dir(entry);
 
+	if (options->existing && !dest->exists)
+		return SKIP_NOT_CREATING;
+	if (options->ignore_existing && dest->exists && !both_dirs)
+		return SKIP_EXISTS;
+	if (!is_kept_kind(rules, entry))
+		return SKIP_NOT_REGULAR;
+	if (!entry_is_regular(entry))
+		return SKIP_NOTHING;
 	if (options->max_size >= 0 && entry->size > (uint64_t)options->max_size)
-		decision->skip = SKIP_OVER_MAX;
-	else if (options->min_size >= 0 && entry->size < (uint64_t)options->min_size)
-		decision->skip = SKIP_UNDER_MIN;
-	else if (options->update && is_newer_there(options->modify_window, entry, dest))
-		decision->skip = SKIP_NEWER;
-	if (decision->skip != SKIP_NOTHING) {
-		decision->action = ACTION_SKIP;
-		return;
-	}
-	decision->make_room = dest->exists && !same;
-	if (same && is_unchanged(rules, entry, dest, probe)) {
-		decision->action = ACTION_ATTRS;
-		start = 0;
-	} else if (same && options->append && dest->st.size >= entry->size) {
-		/* There is nothing to append. */
-		decision->action = ACTION_NONE;
-		return;
-	} else {
-		decision->action = ACTION_COPY;
-	}
-	decision->item_flags = decide_item_flags(rules, list, entry, same ? dest : &nothing, start);
+		return SKIP_OVER_MAX;
+	if (options->min_size >= 0 && entry->size < (uint64_t)options->min_size)
+		return SKIP_UNDER_MIN;
+	return options->update && is_newer_there(options->modify_window, entry, dest) ? SKIP_NEWER : SKIP_NOTHING;
 }
 
 void decide(const struct decide_rules *rules, const struct entries *list, const struct entry *entry,
 	    const struct decide_dest *dest, const struct decide_probe *probe, struct decision *decision)
 {
-	bool both_dirs = dest->exists && S_ISDIR(dest->st.mode) && entry_is_dir(entry);
+	static const struct decide_dest nothing;
+	const struct options *options = rules->options;
+	bool same = decide_same_kind(entry, dest);
+	uint32_t start;
 
 	*decision = (struct decision){ .action = ACTION_NONE, .skip = SKIP_NOTHING };
 	if (!entry->mode) {
 		decision->action = dest->exists ? ACTION_DELETE : ACTION_NONE;
 		return;
 	}
-	if (rules->options->existing && !dest->exists)
-		decision->skip = SKIP_NOT_CREATING;
-	else if (rules->options->ignore_existing && dest->exists && !both_dirs)
-		decision->skip = SKIP_EXISTS;
-	else if (!is_kept_kind(rules, entry))
-		decision->skip = SKIP_NOT_REGULAR;
-	if (decision->skip != SKIP_NOTHING)
+	decision->skip = find_skip_reason(rules, entry, dest);
+	if (decision->skip != SKIP_NOTHING) {
 		decision->action = ACTION_SKIP;
-	else if (entry_is_regular(entry))
-		decide_regular(rules, list, entry, dest, probe, decision);
-	else
-		decide_object(rules, list, entry, dest, probe, decision);
+		return;
+	}
+	decision->make_room = dest->exists && !same;
+	if (entry_is_regular(entry)) {
+		decision->action = same && is_unchanged(rules, entry, dest, probe) ? ACTION_ATTRS : ACTION_COPY;
+		start = ITEM_TRANSFER | (options->checksum ? ITEM_REPORT_CHANGE : 0);
+		if (decision->action == ACTION_COPY && same && options->append && dest->st.size >= entry->size) {
+			/* There is nothing to append. */
+			decision->action = ACTION_NONE;
+			return;
+		}
+	} else {
+		bool is_as_wanted = same && (entry_is_dir(entry) || is_same_object(list, entry, dest, probe));
+
+		decision->action = is_as_wanted ? ACTION_ATTRS : ACTION_MAKE;
+		start = entry_is_dir(entry) ? ITEM_LOCAL_CHANGE : ITEM_LOCAL_CHANGE | ITEM_REPORT_CHANGE;
+	}
+	if (decision->action == ACTION_ATTRS)
+		start = 0;
+	decision->item_flags = decide_item_flags(rules, list, entry, same ? dest : &nothing, start);
 }
 
 bool decide_is_settled(const struct decide_rules *rules, const struct entry *entry, const struct fs_stat *st)
@@ -298,48 +283,39 @@ enum alternate_level decide_alternate_level(const struct decide_rules *rules, co
 												   : ALTERNATE_SAME;
 }
 
-/* What it takes to have exactly that object here. */
-static void decide_same_alternate(const struct decide_rules *rules, const struct entries *list, const struct entry *entry,
-				  enum alternate_kind kind, const struct decide_dest *object, struct decision *decision)
-{
-	uint32_t start = ITEM_LOCAL_CHANGE, matched = ITEM_MATCHED;
-
-	if (entry_is_dir(entry)) {
-		decision->action = ACTION_MAKE;
-	} else if (kind == ALTERNATE_COMPARE) {
-		decision->action = ACTION_LEAVE_OUT;
-		start = 0;
-	} else if (kind == ALTERNATE_LINK) {
-		decision->action = ACTION_TAKE_LINK;
-		start |= ITEM_XNAME_FOLLOWS;
-	} else {
-		decision->action = entry_is_regular(entry) ? ACTION_TAKE_COPY : ACTION_MAKE;
-	}
-	/* The time of a file that is written becomes that of now, if it is not kept. */
-	if (decision->action == ACTION_TAKE_COPY)
-		matched = 0;
-	decision->item_flags = decide_item_flags(rules, list, entry, object, start | matched) | ITEM_MATCHED;
-}
-
 void decide_with_alternate(const struct decide_rules *rules, const struct entries *list, const struct entry *entry,
 			   const struct decide_dest *dest, enum alternate_kind kind,
 			   const struct decide_alternate *alternate, struct decision *decision)
 {
-	bool replaces = decide_same_kind(entry, dest);
-	uint32_t start = decision->item_flags & (ITEM_TRANSFER | ITEM_LOCAL_CHANGE | ITEM_REPORT_CHANGE);
+	uint32_t start = decision->item_flags & (ITEM_TRANSFER | ITEM_LOCAL_CHANGE | ITEM_REPORT_CHANGE), matched = 0;
+	bool is_regular = entry_is_regular(entry), same = alternate->level == ALTERNATE_SAME;
 
-	if (alternate->level == ALTERNATE_NONE || (replaces && alternate->level != ALTERNATE_SAME))
+	if (alternate->level == ALTERNATE_NONE || (!same && decide_same_kind(entry, dest)))
 		return;
 	decision->alternate = alternate->number + 1;
-	if (alternate->level == ALTERNATE_SAME) {
-		decide_same_alternate(rules, list, entry, kind, &alternate->dest, decision);
-		return;
-	}
-	if (entry_is_regular(entry) && alternate->level == ALTERNATE_UNCHANGED) {
+	if (same) {
+		/* What it takes to have exactly that object here. */
+		start = ITEM_LOCAL_CHANGE;
+		matched = ITEM_MATCHED;
+		if (entry_is_dir(entry)) {
+			decision->action = ACTION_MAKE;
+		} else if (kind == ALTERNATE_COMPARE) {
+			decision->action = ACTION_LEAVE_OUT;
+			start = 0;
+		} else if (kind == ALTERNATE_LINK) {
+			decision->action = ACTION_TAKE_LINK;
+			start |= ITEM_XNAME_FOLLOWS;
+		} else {
+			decision->action = is_regular ? ACTION_TAKE_COPY : ACTION_MAKE;
+		}
+		/* The time of a file that is written becomes that of now, if it is not kept. */
+		if (decision->action != ACTION_TAKE_COPY)
+			start |= matched;
+	} else if (is_regular && alternate->level == ALTERNATE_UNCHANGED) {
 		decision->action = ACTION_TAKE_COPY;
 		start = ITEM_LOCAL_CHANGE;
 	}
-	decision->item_flags = decide_item_flags(rules, list, entry, &alternate->dest, start);
+	decision->item_flags = decide_item_flags(rules, list, entry, &alternate->dest, start) | matched;
 }
 
 mode_t decide_mode(const struct decide_rules *rules, const struct entry *entry, const struct decide_dest *dest)
