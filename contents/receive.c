@@ -131,7 +131,8 @@ static bool incoming_fill(struct incoming *incoming, struct file_job *job, int t
 
 	dest_debug_basis(job, incoming->basis_fd);
 	patch_file(&request, &outcome);
-	dest_debug_patched(job);
+	if (options->levels.debug[DEBUG_DELTASUM] > 1)
+		task_text(job->task, L_INFO, "got file_sum");
 	incoming->read = true;
 	/* Older digests are seeded, and not to be displayed. */
 	job->digest_length = pull->session->caps.plain_digests ? outcome.digest_length : 0;

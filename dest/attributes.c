@@ -46,24 +46,11 @@ static int held_acl(bool is_fake, const struct fs_held *held, bool is_default, m
 	return 0;
 }
 
-static bool read_acls(const struct dest *dest, const struct fs_held *source, const struct entry *entry,
-		      struct source_attributes *own)
-{
-	bool is_fake = dest->sends_xattrs.level == LEVEL_FAKE;
-
-	if (held_acl(is_fake, source, false, entry->mode, &own->access) < 0)
-		return false;
-	if (entry_is_dir(entry) && held_acl(is_fake, source, true, 0, &own->defaults) < 0)
-		return false;
-	acl_reduce(&own->access, entry->mode);
-	acl_complete(&own->access, false, entry->mode);
-	return true;
-}
-
 /* What can have no attributes has none. False with errno. */
 static bool read_source(const struct dest *dest, const struct fs_root *root, const char *path, const struct entry *entry,
 			struct wanted *wanted)
 {
+	bool is_fake = dest->sends_xattrs.level == LEVEL_FAKE;
 	struct source_attributes *own = xcalloc(1, sizeof *own);
 	struct fs_xattr_list have;
 	struct fs_held held;
@@ -73,10 +60,15 @@ static bool read_source(const struct dest *dest, const struct fs_root *root, con
 	own->access = own->defaults = (struct fs_acl)ACL_NOTHING;
 	wanted->own = own;
 	if (dest->options->acls && !entry_is_symlink(entry)) {
-		if ((flist_acl_follows(dest->list, entry) ? fs_hold_follow : fs_hold)(&held, root, path) == 0)
-			good = read_acls(dest, &held, entry, own);
-		else
+		if ((flist_acl_follows(dest->list, entry) ? fs_hold_follow : fs_hold)(&held, root, path) < 0)
 			good = errno == ENOTSUP;
+		else
+			good = held_acl(is_fake, &held, false, entry->mode, &own->access) == 0
+			       && (!entry_is_dir(entry) || held_acl(is_fake, &held, true, 0, &own->defaults) == 0);
+		if (good && held.fd >= 0) {
+			acl_reduce(&own->access, entry->mode);
+			acl_complete(&own->access, false, entry->mode);
+		}
 		fs_release(&held);
 		wanted->access = good ? &own->access : NULL;
 		wanted->defaults = good ? &own->defaults : NULL;
@@ -190,8 +182,7 @@ static bool lacks_value(const struct xattr_item *item, const struct fs_xattr_lis
 
 uint32_t wanted_compare(const struct dest *dest, struct wanted *wanted, mode_t mode, int dir_fd, const char *name)
 {
-	static const struct fs_xattr_list nothing = { NULL, 0 };
-	struct fs_xattr_list have = nothing;
+	struct fs_xattr_list have = { NULL, 0 };
 	struct fs_held held = { .fd = -1 };
 	uint32_t flags = 0;
 
@@ -202,8 +193,8 @@ uint32_t wanted_compare(const struct dest *dest, struct wanted *wanted, mode_t m
 	if (wanted->access && name && !S_ISLNK(held.st.mode) && !same_acls(dest, &held, wanted, mode))
 		flags |= ITEM_REPORT_ACL;
 	if (wanted->xattrs) {
-		if (name && fs_held_xattrs(&held, &have) < 0)
-			have = nothing;
+		if (name)
+			fs_held_xattrs(&held, &have); /* none, if they cannot be read */
 		if (!xattr_list_same(wanted->xattrs, &have, &dest->keeps_xattrs)) {
 			flags |= ITEM_REPORT_XATTR;
 			wanted->lacks_values = false;
@@ -224,8 +215,7 @@ void wanted_find_lacking(const struct wanted *wanted, int dir_fd, const char *na
 	if (!wanted->lacks_values)
 		return;
 	if (name && fs_hold_at(&held, dir_fd, name) == 0) {
-		if (fs_held_xattrs(&held, &have) < 0)
-			have = (struct fs_xattr_list){ NULL, 0 };
+		fs_held_xattrs(&held, &have);
 		fs_release(&held);
 	}
 	for (size_t i = 0; i < wanted->xattrs->count; i++)
@@ -237,70 +227,54 @@ void wanted_find_lacking(const struct wanted *wanted, int dir_fd, const char *na
 /* --- making it so --- */
 
 /* Messages name directories as such, everything else by the name that it has at the moment. */
-static void add_path(struct strbuf *out, const struct attr_subject *subject, bool absolute)
+static char *shown_path(const struct attr_subject *subject, bool absolute)
 {
-	const struct task *task = subject->task;
-	struct strbuf path = dest_path_of(task->dir->path, strcmp(subject->name, ".") ? subject->name : "");
+	const struct dest *dest = subject->task->dest;
+	struct strbuf path = STRBUF_INIT, below = dest_path_of(subject->task->dir->path, strcmp(subject->name, ".") ? subject->name : "");
 
 	if (absolute)
-		strbuf_addf(out, "%s%s/", task->dest->module ? "/" : "", task->dest->top_path);
-	strbuf_add_string(out, path.length ? strbuf_text(&path) : ".");
-	strbuf_free(&path);
-}
-
-static void say(const struct attr_subject *subject, const char *role, int error, struct strbuf *text)
-{
-	struct event event = {
-		.kind = EVENT_TEXT, .log = L_ERROR_XFER, .role = error ? role : NULL, .error = error,
-		.text = strbuf_detach(text),
-	};
-
-	task_event(subject->task, event);
+		strbuf_addf(&path, "%s%s/", dest->module ? "/" : "", dest->top_path);
+	strbuf_add_string(&path, below.length ? strbuf_text(&below) : ".");
+	strbuf_free(&below);
+	return strbuf_detach(&path);
 }
 
 static void say_xattr(void *subject_void, int error, const char *call, const char *name)
 {
 	const struct attr_subject *subject = subject_void;
-	struct strbuf text = STRBUF_INIT;
-	const char *letter = subject->is_link ? "l" : "f";
 	const struct dest_module *module = subject->task->dest->module;
+	char *path = shown_path(subject, *call), *text;
 
-	if (!*call) {
-		strbuf_addf(&text, "Missing abbreviated xattr value, %s, for ", name);
-		add_path(&text, subject, false);
-	} else {
-		strbuf_addf(&text, "%s: %s%s(\"", name ? "rsync_xal_set" : "rsync_xal_get", letter, call);
-		add_path(&text, subject, true);
-		strbuf_add_char(&text, '"');
-		if (module)
-			strbuf_addf(&text, " (in %s)", module->name);
-		strbuf_addf(&text, "%s%s%s) failed", name ? ",\"" : "", name ? name : "", name ? "\"" : "");
-	}
-	say(subject, "receiver", error, &text);
+	if (!*call)
+		text = xasprintf("Missing abbreviated xattr value, %s, for %s", name, path);
+	else
+		text = xasprintf("%s: %s%s(\"%s\"%s%s%s%s%s%s) failed", name ? "rsync_xal_set" : "rsync_xal_get",
+				 subject->is_link ? "l" : "f", call, path, module ? " (in " : "", module ? module->name : "",
+				 module ? ")" : "", name ? ",\"" : "", name ? name : "", name ? "\"" : "");
+	task_error(subject->task, error ? "receiver" : NULL, error, text);
+	free(path);
 }
 
 static void say_acl(const struct attr_subject *subject, bool is_default)
 {
-	struct strbuf text = STRBUF_INIT;
 	int error = errno;
+	char *path = shown_path(subject, false);
 
-	strbuf_add_string(&text, "set_acl: xacl_set(");
-	add_path(&text, subject, false);
-	strbuf_addf(&text, ", ACL_TYPE_%s)", is_default ? "DEFAULT" : "ACCESS");
-	say(subject, subject->role, error, &text);
+	task_error(subject->task, subject->role, error,
+		   xasprintf("set_acl: xacl_set(%s, ACL_TYPE_%s)", path, is_default ? "DEFAULT" : "ACCESS"));
+	free(path);
 }
 
 static bool hold_failed(const struct attr_subject *subject, int error)
 {
-	struct strbuf text = STRBUF_INIT;
-
 	/* Without /proc a symlink or a device has none, and an object that has gone away needs none. */
 	if (error == ENOTSUP || error == ENOENT)
 		return false;
-	strbuf_add_string(&text, "failed to open \"");
-	add_path(&text, subject, true);
-	strbuf_add_string(&text, "\" for its ACLs and extended attributes");
-	say(subject, "receiver", error, &text);
+	char *path = shown_path(subject, true);
+
+	task_error(subject->task, "receiver", error,
+		   xasprintf("failed to open \"%s\" for its ACLs and extended attributes", path));
+	free(path);
 	return false;
 }
 
@@ -339,8 +313,7 @@ static void read_predecessor(const struct attr_subject *subject, const struct xa
 	}
 	if (!is_held)
 		return;
-	if (fs_held_xattrs(&held, old) < 0)
-		*old = (struct fs_xattr_list){ NULL, 0 };
+	fs_held_xattrs(&held, old);
 	fs_release(&held);
 }
 

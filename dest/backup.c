@@ -84,30 +84,6 @@ static void find_directory(struct dest *dest, struct backups *backups)
 		die_errno(EXIT_FILEIO, errno, "cannot open the backup-dir %s", backups->directory);
 }
 
-static void set_directory(struct dest *dest, struct backups *backups)
-{
-	const char *given = dest->options->backup_dir;
-	size_t length;
-	char *named;
-
-	if (!given)
-		return;
-	/* In a module it is shown as an absolute path there. */
-	named = dest->module ? dest_named_in_module(dest, given) : xstrdup(given);
-	length = strlen(named);
-	while (length > (dest->module ? 0 : 1) && named[length - 1] == '/')
-		length--;
-	backups->directory = xasprintf("%s%.*s", dest->module ? "/" : "", (int)length, named);
-	free(named);
-	if (dest->top.fd < 0)
-		return; /* a dry run whose destination is not there */
-	log_set_role("Receiver");
-	find_directory(dest, backups);
-	if (dest->options->levels.info[INFO_BACKUP])
-		log_info("%sbackup_dir is %s", *backups->missing ? "(new) " : "", backups->directory);
-	log_set_role("sender");
-}
-
 void dest_backups_begin(struct dest *dest)
 {
 	const struct options *options = dest->options;
@@ -121,7 +97,22 @@ void dest_backups_begin(struct dest *dest)
 	backups->fd = -1;
 	backups->missing = "";
 	pthread_mutex_init(&backups->lock, NULL);
-	set_directory(dest, backups);
+	if (!options->backup_dir)
+		return;
+	/* In a module it is shown as an absolute path there. */
+	char *named = dest->module ? dest_named_in_module(dest, options->backup_dir) : xstrdup(options->backup_dir);
+	size_t length = strlen(named);
+
+	while (length > (dest->module ? 0 : 1) && named[length - 1] == '/')
+		length--;
+	backups->directory = xasprintf("%s%.*s", dest->module ? "/" : "", (int)length, named);
+	free(named);
+	if (dest->top.fd < 0)
+		return; /* a dry run whose destination is not there */
+	log_set_role("Receiver");
+	find_directory(dest, backups);
+	if (options->levels.info[INFO_BACKUP])
+		log_info("%sbackup_dir is %s", *backups->missing ? "(new) " : "", backups->directory);
 	log_set_role(role);
 }
 
@@ -149,19 +140,21 @@ static void say(const struct backup_of *of, const char *text)
 		log_info("%s", text);
 }
 
-static void complain(const struct backup_of *of, int error, struct strbuf *text)
+/* Takes over the text. */
+static void complain(const struct backup_of *of, int error, char *text)
 {
-	if (of->task && error != ECANCELED)
-		task_event(of->task, (struct event){ .kind = EVENT_TEXT, .log = L_ERROR_XFER, .role = of->role, .error = error,
-						     .text = strbuf_detach(text) });
-	else if (error != ECANCELED) {
-		const char *role = log_role();
+	const char *role = log_role();
 
+	if (of->task && error != ECANCELED) {
+		task_error(of->task, of->role, error, text);
+		return;
+	}
+	if (error != ECANCELED) {
 		log_set_role(of->role);
-		log_errno(L_ERROR_XFER, error, "%s", strbuf_text(text));
+		log_errno(L_ERROR_XFER, error, "%s", text);
 		log_set_role(role);
 	}
-	strbuf_free(text);
+	free(text);
 }
 
 static void keeping_failed(const struct backup *backup, int error)
@@ -173,15 +166,7 @@ static void keeping_failed(const struct backup *backup, int error)
 	dest_show_path(of->dest, strbuf_text(&path), &text);
 	strbuf_addf(&text, " -> \"%s\"", strbuf_text(&backup->shown));
 	strbuf_free(&path);
-	complain(of, error, &text);
-}
-
-static void mkdir_failed(const struct backup_of *of, const char *directory, const char *path, int error)
-{
-	struct strbuf text = STRBUF_INIT;
-
-	strbuf_addf(&text, "backup mkdir %s%s%s failed", directory, *path ? "/" : "", path);
-	complain(of, error, &text);
+	complain(of, error, strbuf_detach(&text));
 }
 
 static void say_kept(const struct backup *backup, const char *how)
@@ -222,7 +207,7 @@ static bool make_directory(const struct backup_of *of, struct backups *backups)
 			backups->fd = next;
 			backups->missing = path + length;
 		} else {
-			mkdir_failed(of, backups->directory, "", errno);
+			complain(of, errno, xasprintf("backup mkdir %s failed", backups->directory));
 		}
 		free(name);
 	}
@@ -285,7 +270,7 @@ static int enter_directory(const struct backup_of *of, int fd, const char *path,
 	}
 	error = errno;
 	if (next < 0)
-		mkdir_failed(of, directory, whole, error);
+		complain(of, error, xasprintf("backup mkdir %s/%s failed", directory, whole));
 	free(whole);
 	errno = error;
 	return next;
@@ -293,12 +278,10 @@ static int enter_directory(const struct backup_of *of, int fd, const char *path,
 
 static int duplicate(const struct backup_of *of, int dir_fd)
 {
-	struct strbuf text = STRBUF_INIT;
 	int fd = fcntl(dir_fd, F_DUPFD_CLOEXEC, 0), error = errno;
 
 	if (fd < 0) {
-		strbuf_addf(&text, "cannot hold the directory for the backup of \"%s\"", of->name);
-		complain(of, error, &text);
+		complain(of, error, xasprintf("cannot hold the directory for the backup of \"%s\"", of->name));
 		errno = error;
 	}
 	return fd;

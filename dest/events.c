@@ -40,7 +40,7 @@ uint64_t task_reserve_event(struct task *task)
 	return place;
 }
 
-void task_take_events(struct task *task, struct events *events)
+void task_take_events(struct task *task, bool is_end, struct events *events)
 {
 	struct events rest = { VEC_INIT };
 	size_t count;
@@ -52,7 +52,7 @@ void task_take_events(struct task *task, struct events *events)
 		bool is_work = task->marks || event->kind == EVENT_REDO || event->kind == EVENT_DELETE_ARGUMENT;
 
 		/* Such an event makes the main thread work on the task's entries: not while a worker does. */
-		if (event->kind == EVENT_AWAITED || (is_work && task_state_of(task) == TASK_RUNNING))
+		if (!is_end && (event->kind == EVENT_AWAITED || (is_work && task_state_of(task) == TASK_RUNNING)))
 			break;
 	}
 	for (size_t i = count; i < events->list.count; i++)
@@ -77,15 +77,6 @@ void task_take_redos(struct task *task, struct events *events)
 	pthread_mutex_unlock(task->lock);
 }
 
-void task_take_last_events(struct task *task, struct events *events)
-{
-	pthread_mutex_lock(task->lock);
-	*events = task->events;
-	task->events_taken += events->list.count;
-	task->events = (struct events){ VEC_INIT };
-	pthread_mutex_unlock(task->lock);
-}
-
 /* --- messages --- */
 
 void task_text(struct task *task, enum log_kind kind, const char *fmt, ...)
@@ -97,6 +88,12 @@ void task_text(struct task *task, enum log_kind kind, const char *fmt, ...)
 	strbuf_vaddf(&text, fmt, args);
 	va_end(args);
 	task_event(task, (struct event){ .kind = EVENT_TEXT, .log = kind, .text = strbuf_detach(&text) });
+}
+
+void task_error(struct task *task, const char *role, int error, char *text)
+{
+	task_event(task, (struct event){
+		.kind = EVENT_TEXT, .log = L_ERROR_XFER, .role = role, .error = error, .text = text });
 }
 
 bool task_complain(struct task *task, const char *role, int error, const char *name, const char *before, const char *after)
@@ -111,8 +108,7 @@ bool task_complain(struct task *task, const char *role, int error, const char *n
 	dest_show_path(task->dest, strbuf_text(&below), &text);
 	strbuf_add_string(&text, after);
 	strbuf_free(&below);
-	task_event(task, (struct event){ .kind = EVENT_TEXT, .log = L_ERROR_XFER, .role = role, .error = error,
-					 .text = strbuf_detach(&text) });
+	task_error(task, role, error, strbuf_detach(&text));
 	return false;
 }
 
@@ -263,12 +259,6 @@ void dest_debug_basis(const struct file_job *job, int basis_fd)
 	path = dest_path_of(job->dir->path, job->name);
 	task_text(job->task, L_INFO, "recv mapped %s of size %llu", strbuf_text(&path), (unsigned long long)st.size);
 	strbuf_free(&path);
-}
-
-void dest_debug_patched(const struct file_job *job)
-{
-	if (level_of(job->dest, DEBUG_DELTASUM) > 1)
-		task_text(job->task, L_INFO, "got file_sum");
 }
 
 /* --- attributes --- */

@@ -48,7 +48,7 @@ int fs_hold_at(struct fs_held *held, int dir_fd, const char *name);
 int fs_hold_open(struct fs_held *held, int fd);
 void fs_release(struct fs_held *held); /* errno stays */
 
-/* All attributes; ENOTSUP counts as an empty list. */
+/* All attributes; ENOTSUP counts as an empty list, and so it is left on failure. */
 int fs_held_xattrs(const struct fs_held *held, struct fs_xattr_list *list);
 /* malloc'ed *value. */
 int fs_held_get(const struct fs_held *held, const char *name, void **value, size_t *length);

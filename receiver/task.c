@@ -409,7 +409,7 @@ void receiver_handle_events(struct receiver *receiver, struct task *task)
 {
 	struct events events;
 
-	task_take_events(task, &events);
+	task_take_events(task, false, &events);
 	if (receiver->dest.contents->is_remote && events.list.count > 1)
 		events_order(&events);
 	for (size_t i = 0; i < events.list.count; i++) {

@@ -206,7 +206,7 @@ static void look_up(struct receiver *receiver, struct queue *queue)
 
 		if (i == 0 || pool_state(receiver->pool, task) == TASK_RUNNING)
 			pool_wait(receiver->pool, task, 1000);
-		task_take_last_events(task, &events);
+		task_take_events(task, true, &events);
 		for (size_t e = 0; e < events.list.count; e++) {
 			if (events.list.items[e].kind == EVENT_TEXT)
 				log_text(&events.list.items[e]);
