@@ -525,7 +525,7 @@ static void list_tree(struct run *run)
 	/* After an empty list a sender has left. */
 	if (!has_any && run->peer && !receiver->service)
 		return;
-	dest_stay_here(&receiver->dest);
+	dest_open_top(&receiver->dest, ".");
 	receiver->dest.alternates = dest_alternates_open(&receiver->dest);
 	if (has_any && !run->from)
 		receiver_debug_method(receiver);

@@ -38,10 +38,9 @@ struct survey {
 	struct dest *dest;
 	struct strbuf path;
 	int left;
-	int depth;
 };
 
-static void survey_directory(struct survey *survey, int fd)
+static void survey_directory(struct survey *survey, int fd, int depth)
 {
 	const size_t length = survey->path.length;
 	struct fs_dirent name;
@@ -61,12 +60,9 @@ static void survey_directory(struct survey *survey, int fd)
 			    "rsync: refusing to write an attr tree into \"%s\": \"%s\" is not an attr file (not 8 bytes "
 			    "long); --force overrides this",
 			    survey->dest->top_path, strbuf_text(&survey->path));
-		if (S_ISDIR(st.mode) && survey->depth < DEPTH_MAX
-		    && (below = fs_open_at(fd, name.name, O_RDONLY | O_DIRECTORY, 0)) >= 0) {
-			survey->depth++;
-			survey_directory(survey, below);
-			survey->depth--;
-		}
+		if (S_ISDIR(st.mode) && depth < DEPTH_MAX
+		    && (below = fs_open_at(fd, name.name, O_RDONLY | O_DIRECTORY, 0)) >= 0)
+			survey_directory(survey, below, depth + 1);
 		strbuf_truncate(&survey->path, length);
 	}
 	fs_dir_finish(&dir);
@@ -178,7 +174,7 @@ void dest_guard(struct dest *dest)
 	fs_root_close(&start);
 	fd = dest->options->force || dest->single_name ? -1 : fs_opendir(&dest->top, ".");
 	if (fd >= 0)
-		survey_directory(&survey, fd);
+		survey_directory(&survey, fd, 0);
 	strbuf_free(&survey.path);
 }
 
@@ -191,6 +187,7 @@ struct destination {
 	char *path;       /* without slashes at the end, "." for none */
 	bool slash;       /* it had some */
 	uint64_t entries; /* in the first lists */
+	const struct entry *only; /* of those; NULL: there are more, or none */
 };
 
 /* For a module's client the world begins at its root. */
@@ -276,48 +273,30 @@ static int open_place(const struct dest *dest, struct fs_root *root, const char 
 	return 0;
 }
 
-static int stat_place(const struct dest *dest, const char *path, struct fs_stat *st)
+static int stat_operator(const char *path, int flags, struct fs_stat *st)
 {
-	const struct dest_module *module = dest->module;
-	int fd, result;
+	int fd = fs_operator_open(path, O_PATH | flags, 0), result = fd < 0 ? -1 : fs_stat_at_fd(fd, st);
 
-	if (module) {
-		result = fs_stat_follow(module->root, path, st);
-		if (result < 0)
-			judge_failure(dest, path);
-		return result;
-	}
-	fd = fs_operator_open(path, O_PATH | FS_SILENT | options_link_flag(dest->options), 0);
-	if (fd < 0)
-		return -1;
-	result = fs_stat_at_fd(fd, st);
-	close(fd);
+	fs_close(fd);
 	return result;
 }
 
-/* A link of somebody else that stands for no directory is only a name: what is copied replaces it. */
-static bool is_foreign_file(const struct dest *dest, const char *path, struct fs_stat *st)
+static int stat_place(const struct dest *dest, const char *path, struct fs_stat *st)
 {
-	int fd = dest->module ? -1 : fs_operator_open(path, O_PATH | FS_ANY_LINKS, 0);
+	if (!dest->module)
+		return stat_operator(path, FS_SILENT | options_link_flag(dest->options), st);
+	int result = fs_stat_follow(dest->module->root, path, st);
 
-	if (fd < 0)
-		return false;
-	int result = fs_stat_at_fd(fd, st);
-
-	close(fd);
-	return result == 0 && !S_ISDIR(st->mode);
+	if (result < 0)
+		judge_failure(dest, path);
+	return result;
 }
 
-static void open_top(struct dest *dest, const char *path)
+void dest_open_top(struct dest *dest, const char *path)
 {
 	dest->top_path = absolute(dest, path);
 	if (open_place(dest, &dest->top, path) < 0)
 		cannot_use(dest, EXIT_FILESELECT, "change_dir#1", path, " failed");
-}
-
-void dest_stay_here(struct dest *dest)
-{
-	open_top(dest, ".");
 }
 
 /* --- one entry under the operand's own name --- */
@@ -382,7 +361,7 @@ static void make_top(struct destination *destination, bool announced)
 		if (!made)
 			cannot_use(dest, EXIT_FILEIO, "mkdir", destination->path, " failed");
 		free(parent);
-		open_top(dest, destination->path);
+		dest_open_top(dest, destination->path);
 	}
 	dest->top_is_new = true;
 	if (announced && dest->names_directories) {
@@ -454,20 +433,13 @@ static void make_path(struct destination *destination)
 
 /* --- the decision --- */
 
-static const struct entry *only_entry(struct destination *destination)
-{
-	const struct entries *first = flist_dir(destination->dest->list, 0)->entries;
-
-	return destination->entries == 1 && first->count ? &first->items[0] : NULL;
-}
-
 static void use_existing(struct destination *destination, const struct fs_stat *st)
 {
-	const struct entry *only = only_entry(destination);
+	const struct entry *only = destination->only;
 	const char *role = log_role();
 
 	if (S_ISDIR(st->mode)) {
-		open_top(destination->dest, destination->path);
+		dest_open_top(destination->dest, destination->path);
 		return;
 	}
 	log_set_role("Receiver");
@@ -484,7 +456,7 @@ static void refuse_hidden(struct destination *destination, const struct fs_stat 
 {
 	struct dest *dest = destination->dest;
 	const char *given = destination->given;
-	const struct entry *only = only_entry(destination);
+	const struct entry *only = destination->only;
 	bool is_dir = st && S_ISDIR(st->mode);
 	bool makes_dir = is_dir || !only || entry_is_dir(only) || destination->slash;
 	int error = errno;
@@ -499,8 +471,9 @@ static void refuse_hidden(struct destination *destination, const struct fs_stat 
 
 void dest_choose_destination(struct dest *dest, const char *given, uint64_t entries)
 {
-	struct destination destination = { .dest = dest, .given = given, .entries = entries };
-	const struct entry *only = only_entry(&destination);
+	const struct entries *first = flist_dir(dest->list, 0)->entries;
+	const struct entry *only = entries == 1 && first->count ? &first->items[0] : NULL;
+	struct destination destination = { .dest = dest, .given = given, .entries = entries, .only = only };
 	size_t length = strlen(given);
 	struct fs_stat st;
 	bool exists;
@@ -515,7 +488,9 @@ void dest_choose_destination(struct dest *dest, const char *given, uint64_t entr
 		make_path(&destination);
 		exists = stat_place(dest, given, &st) == 0;
 	}
-	exists = exists || (errno == ELOOP && is_foreign_file(dest, given, &st));
+	/* A link of somebody else that stands for no directory is only a name: what is copied replaces it. */
+	exists = exists
+		 || (errno == ELOOP && !dest->module && stat_operator(given, FS_ANY_LINKS, &st) == 0 && !S_ISDIR(st.mode));
 	if (!exists && errno == ELOOP)
 		cannot_use(dest, EXIT_FILESELECT, "change_dir#1", given, " failed");
 	if (!exists && errno != ENOENT)
@@ -524,7 +499,7 @@ void dest_choose_destination(struct dest *dest, const char *given, uint64_t entr
 		use_existing(&destination, &st);
 	else if (entries > 1 || destination.slash)
 		make_top(&destination, true);
-	else if (only && !strcmp(entry_name(flist_dir(dest->list, 0)->entries, only), "."))
+	else if (only && !strcmp(entry_name(first, only), "."))
 		make_top(&destination, false);
 	else
 		use_single_name(&destination);

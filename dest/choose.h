@@ -13,7 +13,7 @@ void dest_guard(struct dest *dest);
 /* Decide what the destination operand stands for, make it where that is due, and open it (doc/protocol/06-command-line.md
  * section 10.2). `entries`: how many the first lists have. */
 void dest_choose_destination(struct dest *dest, const char *given, uint64_t entries);
-/* A run that writes nothing goes by the directory it was started in, or the module's root. */
-void dest_stay_here(struct dest *dest);
+/* Open this directory as the destination. A run that writes nothing has ".": where it was started, or the module's root. */
+void dest_open_top(struct dest *dest, const char *path);
 
 #endif
