@@ -19,25 +19,6 @@
 
 /* --- the roots --- */
 
-/* As messages show it. In a dry run there may be no destination that ".." could start from. */
-static char *shown_path(const struct dest *dest, const char *given)
-{
-	struct strbuf path = STRBUF_INIT;
-
-	if (*given != '/')
-		strbuf_addf(&path, "%s/", strcmp(dest->top_path, "/") ? dest->top_path : "");
-	strbuf_add_string(&path, given);
-	if (dest->top.fd < 0) {
-		char *clean = xmalloc(path.length + 2);
-
-		fs_clean_path(clean, strbuf_text(&path));
-		strbuf_truncate(&path, 0);
-		strbuf_addf(&path, "/%s", clean);
-		free(clean);
-	}
-	return strbuf_detach(&path);
-}
-
 struct alternates *dest_alternates_open(struct dest *dest)
 {
 	const struct options *options = dest->options;
@@ -51,13 +32,23 @@ struct alternates *dest_alternates_open(struct dest *dest)
 	alternates->kind = !strcmp(kind, "link-dest") ? ALTERNATE_LINK
 			   : !strcmp(kind, "copy-dest") ? ALTERNATE_COPY : ALTERNATE_COMPARE;
 	for (size_t i = 0; i < options->alt_dest_dirs.count && i < ALTERNATES_MAX; i++) {
+		const char *given = options->alt_dest_dirs.items[i], *top = strcmp(dest->top_path, "/") ? dest->top_path : "";
 		struct fs_root *root = &alternates->roots[alternates->count++];
-		char *shown = shown_path(dest, options->alt_dest_dirs.items[i]);
+		char *shown = *given == '/' ? xstrdup(given) : xasprintf("%s/%s", top, given);
 
+		/* In a dry run there may be no destination that ".." could start from. */
+		if (dest->top.fd < 0) {
+			char *full = shown;
+
+			shown = xmalloc(strlen(full) + 3);
+			*shown = '/';
+			fs_clean_path(shown + 1, full);
+			free(full);
+		}
 		if (dest->top.fd < 0 && !dest->module)
 			root->fd = options_confine(options, fs_operator_open(shown, flags | options_link_flag(options), 0));
 		else
-			root->fd = dest_open_named(dest, options->alt_dest_dirs.items[i], flags);
+			root->fd = dest_open_named(dest, given, flags);
 		if (root->fd >= 0)
 			fs_root_adopt(root, root->fd);
 		else
@@ -70,8 +61,7 @@ struct alternates *dest_alternates_open(struct dest *dest)
 void dest_alternates_free(struct alternates *alternates)
 {
 	for (int i = 0; alternates && i < alternates->count; i++)
-		if (alternates->roots[i].fd >= 0)
-			fs_root_close(&alternates->roots[i]);
+		fs_root_close(&alternates->roots[i]);
 	free(alternates);
 }
 
@@ -151,17 +141,6 @@ void dest_find_alternate_dir(struct dest *dest, const struct entries *list, cons
 	}
 }
 
-/* Is it another name of the leader's file? In a dry run the leader is where it would be linked from. */
-static bool is_leaders(const struct fs_root *root, const char *leader, const struct fs_stat *leader_st,
-		       const struct fs_stat *st)
-{
-	struct fs_stat there;
-
-	if (!leader_st && fs_lstat(root, leader, &there) == 0)
-		leader_st = &there;
-	return leader_st && leader_st->dev == st->dev && leader_st->ino == st->ino;
-}
-
 void dest_find_alternate_link(struct dest *dest, const struct entries *list, const struct entry *entry, const char *path,
 			      const char *leader, const struct fs_stat *leader_st, struct decide_alternate *found)
 {
@@ -171,14 +150,21 @@ void dest_find_alternate_link(struct dest *dest, const struct entries *list, con
 	found->level = ALTERNATE_NONE;
 	for (int i = 0; i < alternates->count && found->level == ALTERNATE_NONE; i++) {
 		const struct fs_root *root = &alternates->roots[i];
+		const struct fs_stat *st = leader_st;
+		struct fs_stat there;
 
 		if (root->fd < 0 || is_hidden_at(dest, i, path, false) || dest_lstat(dest, root, path, &object.st) < 0
 		    || (object.st.mode & S_IFMT) != (entry->mode & S_IFMT))
 			continue;
-		if (alternates->kind != ALTERNATE_LINK)
+		if (alternates->kind != ALTERNATE_LINK) {
 			consider(ALTERNATE_EXISTS, i, &object, found);
-		else if (is_leaders(root, leader, leader_st, &object.st)
-			 && !decide_item_flags(&dest->rules, list, entry, &object, 0))
+			continue;
+		}
+		/* In a dry run the leader is where it would be linked from. */
+		if (!st && fs_lstat(root, leader, &there) == 0)
+			st = &there;
+		if (st && st->dev == object.st.dev && st->ino == object.st.ino
+		    && !decide_item_flags(&dest->rules, list, entry, &object, 0))
 			consider(ALTERNATE_SAME, i, &object, found);
 	}
 }
