@@ -80,18 +80,16 @@ static bool job_create_temp(struct file_job *job, struct fs_temp *temp)
 
 	if ((is_beside ? fs_temp_create : fs_temp_create_elsewhere)(temp, fd, job->name) == 0)
 		return true;
-	struct event event = { .kind = EVENT_TEXT, .log = L_ERROR_XFER, .role = "receiver", .error = errno };
+	int error = errno;
 
 	/* By the name that was tried; one in a --temp-dir lies below that, without its letters if that is a relative one. */
-	if (is_beside || !*temp->name || job->dest->module || errno == ECANCELED)
-		return task_complain(job->task, "receiver", errno, is_beside && *temp->name ? temp->name : job->name,
+	if (is_beside || !*temp->name || job->dest->module || error == ECANCELED)
+		return task_complain(job->task, "receiver", error, is_beside && *temp->name ? temp->name : job->name,
 				     "mkstemp ", " failed");
-	if (*place == '/')
-		event.text = xasprintf("mkstemp \"%s/%s\" failed", place, temp->name);
-	else
-		event.text = xasprintf("mkstemp \"%s/%s/%.*sXXXXXX\" failed", job->dest->top_path, place,
-				       (int)strlen(temp->name) - FS_TEMP_SUFFIX_LENGTH, temp->name);
-	task_event(job->task, event);
+	task_error(job->task, "receiver", error,
+		   *place == '/' ? xasprintf("mkstemp \"%s/%s\" failed", place, temp->name)
+				 : xasprintf("mkstemp \"%s/%s/%.*sXXXXXX\" failed", job->dest->top_path, place,
+					     (int)strlen(temp->name) - FS_TEMP_SUFFIX_LENGTH, temp->name));
 	return false;
 }
 
@@ -123,20 +121,6 @@ static bool copy_home(struct file_job *job, const struct fs_temp *temp, struct f
 	return true;
 }
 
-static bool move_home(struct file_job *job, struct fs_temp *temp)
-{
-	struct fs_temp home;
-
-	if (!is_away(job, temp))
-		return true;
-	if (!copy_home(job, temp, &home))
-		return false;
-	fs_temp_discard(temp);
-	*temp = home;
-	job_apply_to_file(job, temp->fd, 0600);
-	return true;
-}
-
 /* It is complete, and looks as it should. Takes the temp file over: by now it is gone, one way or the other. */
 static bool job_install(struct file_job *job, struct fs_temp *temp)
 {
@@ -145,7 +129,17 @@ static bool job_install(struct file_job *job, struct fs_temp *temp)
 	bool waits = is_file && job->dest->options->delay_updates && !dest_partial_is_hidden(job->dest, job->dir, job->name);
 	bool good = false;
 
-	if ((is_file && !move_home(job, temp)) || (!waits && !job_back_up(job, BACKUP_LINK))) {
+	if (is_file && is_away(job, temp)) {
+		struct fs_temp home;
+		bool is_copied = copy_home(job, temp, &home);
+
+		fs_temp_discard(temp);
+		if (!is_copied)
+			return false;
+		*temp = home;
+		job_apply_to_file(job, temp->fd, 0600);
+	}
+	if (!waits && !job_back_up(job, BACKUP_LINK)) {
 		fs_temp_discard(temp);
 		return false;
 	}
@@ -172,39 +166,7 @@ static bool job_install(struct file_job *job, struct fs_temp *temp)
 	return true;
 }
 
-/* The same for a partial file that has been completed in place. */
-static bool job_install_partial(struct file_job *job)
-{
-	int place;
-	bool good;
-
-	if (job->dest->options->delay_updates) {
-		dest_delay(job);
-		return true;
-	}
-	if (!job_back_up(job, BACKUP_LINK))
-		return false;
-	place = dest_partial_dir(job->dest, job->dir, job->name, false);
-	good = place >= 0 && fs_rename_at(place, job->name, job->dir->fd, job->name) == 0;
-	if (!good)
-		task_complain(job->task, "receiver", errno, job->name, "rename to ", " failed");
-	fs_close(place);
-	if (good)
-		dest_partial_leave(job->dest, job->dir->fd);
-	return good;
-}
-
 /* --- a file without a name --- */
-
-/* Whoever makes an object under a temp name holds the gate; when the process is ending nobody gets it any more. */
-void dest_close_gate(struct dest *dest)
-{
-	struct timespec until;
-
-	clock_gettime(CLOCK_REALTIME, &until);
-	until.tv_sec++;
-	pthread_rwlock_timedwrlock(&dest->gate, &until);
-}
 
 /* It is complete and looks as it should: give it its name. The descriptor stays open. */
 static bool job_publish(struct file_job *job, int fd)
@@ -276,8 +238,8 @@ static bool keep(struct file_job *job, const struct fs_temp *temp, const struct 
 	job_apply_to_file(job, temp->fd, 0600);
 	futimens(temp->fd, times);
 	good = place >= 0 && (is_apart || job_back_up(job, BACKUP_LINK)) && fs_temp_keep(temp, place, job->name) == 0;
-	if (is_apart && place >= 0)
-		close(place);
+	if (is_apart)
+		fs_close(place);
 	if (temp == &home)
 		fs_temp_discard(&home);
 	return good;
@@ -523,7 +485,21 @@ bool job_receive(struct file_job *job)
 	close(fd);
 	if (!good && job->incoming->wrong_digest)
 		job->incoming->is_kept = true;
-	return good && job_install_partial(job);
+	if (good && job->dest->options->delay_updates) {
+		dest_delay(job);
+		return true;
+	}
+	if (!good || !job_back_up(job, BACKUP_LINK))
+		return false;
+	int place = dest_partial_dir(job->dest, job->dir, job->name, false);
+
+	good = place >= 0 && fs_rename_at(place, job->name, job->dir->fd, job->name) == 0;
+	if (!good)
+		task_complain(job->task, "receiver", errno, job->name, "rename to ", " failed");
+	fs_close(place);
+	if (good)
+		dest_partial_leave(job->dest, job->dir->fd);
+	return good;
 }
 
 bool job_copy(struct file_job *job)

@@ -24,8 +24,6 @@ void job_pretend_backup(struct file_job *job); /* what a dry run says of backups
 bool dest_keeps_partial(const struct options *options);
 /* The process ends (any thread; the temp file's owner must not finish it any more). */
 void job_keep_interrupted(struct file_job *job, const struct fs_temp *temp);
-/* The process is ending (main thread): no object is made under a temp name from now on. */
-void dest_close_gate(struct dest *dest);
 
 bool job_copy(struct file_job *job);  /* regular content */
 bool job_make(struct file_job *job);  /* symlink, device, special */

@@ -98,6 +98,7 @@ void receiver_stop_check(struct receiver *receiver)
 	};
 	const struct timespec moment = { 0, 10000000 };
 	int stop = atomic_load(&receiver->dest.stop);
+	struct timespec until;
 
 	if (stop == STOP_NONE)
 		return;
@@ -106,7 +107,10 @@ void receiver_stop_check(struct receiver *receiver)
 	/* The workers look at the flag now and then; they may have a file to keep. The signal thread makes sure this ends. */
 	while (stop == STOP_SIGNAL && dest_keeps_partial(receiver->dest.options) && atomic_load(&receiver->dest.keepable) > 0)
 		nanosleep(&moment, NULL);
-	dest_close_gate(&receiver->dest);
+	/* Whoever makes an object under a temp name holds the gate: from now on nobody gets it any more. */
+	clock_gettime(CLOCK_REALTIME, &until);
+	until.tv_sec++;
+	pthread_rwlock_timedwrlock(&receiver->dest.gate, &until);
 	exit_with(codes[stop]);
 }
 
