@@ -137,9 +137,9 @@ int pull_append_mode(const struct pull *pull)
 void pull_settle(struct pull *pull, struct transfer *transfer, bool good)
 {
 	if (good)
-		job_received(&transfer->job);
+		job_note_item(&transfer->job, false, false);
 	else if (!transfer->is_directory)
-		job_refused(&transfer->job);
+		job_event(&transfer->job, &(struct event){ .kind = EVENT_FAILED, .index = transfer->job.index });
 	pull_forget(pull, transfer);
 }
 

@@ -159,7 +159,7 @@ static void count_transfer(struct file_job *job)
 }
 
 /* An attempt that will be made again is counted and reported like any other. */
-static void note_item(struct file_job *job, bool touched, bool is_attempt)
+void job_note_item(struct file_job *job, bool touched, bool is_attempt)
 {
 	const struct dest *dest = job->dest;
 	struct contents *contents = dest->contents;
@@ -194,14 +194,9 @@ static void note_item(struct file_job *job, bool touched, bool is_attempt)
 	job_event(job, &event);
 }
 
-void job_received(struct file_job *job)
-{
-	note_item(job, false, false);
-}
-
 void job_tried(struct file_job *job)
 {
-	note_item(job, false, true);
+	job_note_item(job, false, true);
 	job->event_place = 0;
 }
 
@@ -216,11 +211,6 @@ void job_lost(struct file_job *job)
 		count_transfer(job);
 	else
 		job_tried(job);
-}
-
-void job_refused(struct file_job *job)
-{
-	job_event(job, &(struct event){ .kind = EVENT_FAILED, .index = job->index });
 }
 
 void job_show_live(struct file_job *job)
@@ -267,25 +257,14 @@ static void take(struct file_job *job)
 	}
 	if (!done)
 		return;
-	note_item(job, false, false);
+	job_note_item(job, false, false);
 	if (is_regular || job->decision.action == ACTION_MAKE)
 		note_in_place(job, job->decision.action == ACTION_MAKE);
 }
 
-/* Contents are copied here, or the sums of an old one have to be sent. */
-static bool takes_long(const struct file_job *job)
-{
-	const struct options *options = job->dest->options;
-	bool may_have_basis = (job->old.exists && S_ISREG(job->old.st.mode)) || options->fuzzy || options->has_partial_dir
-			      || options->alt_dest_dirs.count;
-
-	return job->decision.action >= ACTION_LEAVE_OUT
-	       || (job->decision.action == ACTION_COPY && options->whole_file <= 0 && may_have_basis);
-}
-
 static void note_done(struct file_job *job, bool touched)
 {
-	note_item(job, touched, false);
+	job_note_item(job, touched, false);
 	note_in_place(job, job->decision.action == ACTION_MAKE && entry_is_symlink(job->entry));
 }
 
@@ -322,8 +301,12 @@ void job_take_content(struct file_job *job)
 
 static void carry_out(struct file_job *job)
 {
+	const struct options *options = job->dest->options;
 	struct contents *contents = job->dest->contents;
-	bool copies = job->decision.action == ACTION_COPY;
+	bool copies = job->decision.action == ACTION_COPY, has_old_file = job->old.exists && S_ISREG(job->old.st.mode);
+	/* Contents are copied here, or the sums of an old one have to be sent. */
+	bool may_have_basis = has_old_file || options->fuzzy || options->has_partial_dir || options->alt_dest_dirs.count;
+	bool takes_long = job->decision.action >= ACTION_LEAVE_OUT || (copies && options->whole_file <= 0 && may_have_basis);
 	bool asks = (copies && !job->dest->attrs_only) || job->wanted.lacks_values;
 
 	if (job->decision.make_room && S_ISDIR(job->old.st.mode)) {
@@ -337,18 +320,18 @@ static void carry_out(struct file_job *job)
 			atomic_store(&job->dest->crowded, job->task);
 		return;
 	}
-	if (job->task->is_brief && takes_long(job)) {
+	if (job->task->is_brief && takes_long) {
 		job->task->is_left = job->deferred = true;
 		return;
 	}
-	if (copies && !job->decision.alternate && !(job->old.exists && S_ISREG(job->old.st.mode)))
+	if (copies && !job->decision.alternate && !has_old_file)
 		job_find_fuzzy(job);
 	if (job->dest->logs_steps && job->decision.action == ACTION_MAKE)
 		dest_debug_node(job);
 	/* For a batch, contents are asked for although nothing is done with them here. */
-	if (job->dest->dry_run && !(asks && contents->is_remote && job->dest->options->only_write_batch)) {
+	if (job->dest->dry_run && !(asks && contents->is_remote && options->only_write_batch)) {
 		job_pretend_backup(job);
-		note_item(job, (job->decision.item_flags & ~(uint32_t)ITEM_TRANSFER) != 0, false);
+		job_note_item(job, (job->decision.item_flags & ~(uint32_t)ITEM_TRANSFER) != 0, false);
 		return;
 	}
 	if (asks)

@@ -12,10 +12,10 @@ struct task;
 
 void dest_process_entry(struct task *task, uint32_t index, enum turn turn);
 void job_show_live(struct file_job *job); /* a file begins whose progress may be watched */
-void job_received(struct file_job *job);  /* its content has come: note the item */
-void job_tried(struct file_job *job);     /* the same, but it is wrong */
+/* What was done becomes an event; touched: attributes of an existing object were set. */
+void job_note_item(struct file_job *job, bool touched, bool is_attempt);
+void job_tried(struct file_job *job);     /* its content has come, but it is wrong: note the item */
 void job_lost(struct file_job *job);      /* the same, but it could not be put here, said so */
-void job_refused(struct file_job *job);   /* it has not, and will not */
 void job_take_content(struct file_job *job); /* from a file that lies here, or that of an attr tree: now */
 void job_change(struct file_job *job);    /* all but contents that come from a peer; notes the item */
 /* How a hard link member would fare: no candidate to lead (or to be skipped), a candidate with the right content, or whose
