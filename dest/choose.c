@@ -70,19 +70,24 @@ static void survey_directory(struct survey *survey, int fd, int depth)
 
 /* --- source and destination --- */
 
+static const char *leaf_of(const char *path)
+{
+	const char *slash = strrchr(path, '/');
+
+	return slash ? slash + 1 : path;
+}
+
 /* Below the destination, what the argument is written to: "." for its contents. */
 static const char *target_of(const struct dest *dest, const char *argument)
 {
-	const char *slash, *cut;
-
 	if (dest->options->relative) {
-		cut = strstr(argument, "/./");
+		const char *cut = strstr(argument, "/./");
+
 		argument = cut ? cut + 3 : argument;
 		argument += strspn(argument, "/");
 		return *argument ? argument : ".";
 	}
-	slash = strrchr(argument, '/');
-	argument = slash ? slash + 1 : argument;
+	argument = leaf_of(argument);
 	if (!*argument || !strcmp(argument, ".") || !strcmp(argument, ".."))
 		return ".";
 	return dest->single_name ? dest->single_name : argument;
@@ -179,16 +184,6 @@ void dest_guard(struct dest *dest)
 }
 
 /* --- the operand --- */
-
-/* The operand taken apart. */
-struct destination {
-	struct dest *dest;
-	const char *given;
-	char *path;       /* without slashes at the end, "." for none */
-	bool slash;       /* it had some */
-	uint64_t entries; /* in the first lists */
-	const struct entry *only; /* of those; NULL: there are more, or none */
-};
 
 /* For a module's client the world begins at its root. */
 static char *absolute(const struct dest *dest, const char *path)
@@ -301,13 +296,6 @@ void dest_open_top(struct dest *dest, const char *path)
 
 /* --- one entry under the operand's own name --- */
 
-static const char *leaf_of(const char *path)
-{
-	const char *slash = strrchr(path, '/');
-
-	return slash ? slash + 1 : path;
-}
-
 static char *parent_of(const char *path)
 {
 	const char *slash = strrchr(path, '/');
@@ -317,12 +305,11 @@ static char *parent_of(const char *path)
 	return slash == path ? xstrdup("/") : xstrndup(path, (size_t)(slash - path));
 }
 
-static void use_single_name(struct destination *destination)
+static void use_single_name(struct dest *dest, const char *path)
 {
-	struct dest *dest = destination->dest;
-	char *parent = parent_of(destination->path);
+	char *parent = parent_of(path);
 
-	dest->single_name = xstrdup(leaf_of(destination->path));
+	dest->single_name = xstrdup(leaf_of(path));
 	if (!strcmp(dest->single_name, ".") || !strcmp(dest->single_name, "..")) {
 		errno = ENOENT;
 		cannot_use(dest, EXIT_FILESELECT, "change_dir#3", parent, " failed");
@@ -338,52 +325,51 @@ static void use_single_name(struct destination *destination)
 
 /* --- a directory that is not there yet --- */
 
-static void make_top(struct destination *destination, bool announced)
+static void make_top(struct dest *dest, const char *path, bool announced)
 {
-	struct dest *dest = destination->dest;
 	char *parent;
 	struct fs_root above;
 	bool made;
 
 	if (dest->dry_run) {
 		dest->top.fd = -1;
-		dest->top_path = absolute(dest, destination->path);
+		dest->top_path = absolute(dest, path);
 	} else {
-		parent = parent_of(destination->path);
+		parent = parent_of(path);
 		dest_guard_new(dest, parent);
 		made = open_place(dest, &above, parent) == 0;
 		if (made) {
-			made = fs_mkdir_at(above.fd, leaf_of(destination->path), dest_unlisted_mode(dest, above.fd)) == 0;
+			made = fs_mkdir_at(above.fd, leaf_of(path), dest_unlisted_mode(dest, above.fd)) == 0;
 			fs_root_close(&above);
 		} else {
 			judge_failure(dest, parent);
 		}
 		if (!made)
-			cannot_use(dest, EXIT_FILEIO, "mkdir", destination->path, " failed");
+			cannot_use(dest, EXIT_FILEIO, "mkdir", path, " failed");
 		free(parent);
-		dest_open_top(dest, destination->path);
+		dest_open_top(dest, path);
 	}
 	dest->top_is_new = true;
 	if (announced && dest->names_directories) {
-		char *shown = as_asked(dest, destination->path);
+		char *shown = as_asked(dest, path);
 
 		log_info("created directory %s", shown);
 		free(shown);
 	}
 }
 
-static int count_missing(struct destination *destination, const char *path)
+static int count_missing(struct dest *dest, const char *path)
 {
 	struct fs_stat st;
 	char *parent;
 	int count = 0;
 
-	if (stat_place(destination->dest, path, &st) == 0) {
-		dest_guard_new(destination->dest, path);
+	if (stat_place(dest, path, &st) == 0) {
+		dest_guard_new(dest, path);
 		return 0;
 	}
 	parent = parent_of(path);
-	count = 1 + (strcmp(parent, ".") && strcmp(parent, "/") ? count_missing(destination, parent) : 0);
+	count = 1 + (strcmp(parent, ".") && strcmp(parent, "/") ? count_missing(dest, parent) : 0);
 	free(parent);
 	return count;
 }
@@ -413,12 +399,10 @@ static int make_missing(const struct dest *dest, const char *path)
 	return result;
 }
 
-static void make_path(struct destination *destination)
+/* Takes over the path. */
+static void make_path(struct dest *dest, char *path)
 {
-	struct dest *dest = destination->dest;
-	bool whole = destination->slash || destination->entries > 1;
-	char *path = whole ? xstrdup(destination->path) : parent_of(destination->path);
-	int made = count_missing(destination, path);
+	int made = count_missing(dest, path);
 
 	if (made && !dest->dry_run && make_missing(dest, path) < 0)
 		cannot_use(dest, EXIT_FILEIO, "mkdir", path, " failed");
@@ -433,59 +417,29 @@ static void make_path(struct destination *destination)
 
 /* --- the decision --- */
 
-static void use_existing(struct destination *destination, const struct fs_stat *st)
-{
-	const struct entry *only = destination->only;
-	const char *role = log_role();
-
-	if (S_ISDIR(st->mode)) {
-		dest_open_top(destination->dest, destination->path);
-		return;
-	}
-	log_set_role("Receiver");
-	if (destination->entries > 1)
-		die(EXIT_FILESELECT, "ERROR: destination must be a directory when copying more than 1 file");
-	if (only && entry_is_dir(only))
-		die(EXIT_FILESELECT, "ERROR: cannot overwrite non-directory with a directory");
-	log_set_role(role);
-	use_single_name(destination);
-}
-
-/* What a module hides is no destination, neither as what exists there nor as what would be made. st: NULL if it is missing. */
-static void refuse_hidden(struct destination *destination, const struct fs_stat *st)
-{
-	struct dest *dest = destination->dest;
-	const char *given = destination->given;
-	const struct entry *only = destination->only;
-	bool is_dir = st && S_ISDIR(st->mode);
-	bool makes_dir = is_dir || !only || entry_is_dir(only) || destination->slash;
-	int error = errno;
-
-	if (!dest_is_hidden_in(dest, "/", given, makes_dir) && !(st && dest_is_hidden_in(dest, "/", given, is_dir))) {
-		errno = error;
-		return;
-	}
-	log_set_role("Receiver");
-	die(EXIT_FILESELECT, "ERROR: daemon has excluded destination \"%s\"", given);
-}
-
 void dest_choose_destination(struct dest *dest, const char *given, uint64_t entries)
 {
 	const struct entries *first = flist_dir(dest->list, 0)->entries;
 	const struct entry *only = entries == 1 && first->count ? &first->items[0] : NULL;
-	struct destination destination = { .dest = dest, .given = given, .entries = entries, .only = only };
 	size_t length = strlen(given);
+	bool slash = length > 0 && given[length - 1] == '/';
 	struct fs_stat st;
-	bool exists;
 
-	destination.slash = length > 0 && given[length - 1] == '/';
 	while (length > 1 && given[length - 1] == '/')
 		length--;
-	destination.path = length ? xstrndup(given, length) : xstrdup(".");
-	exists = stat_place(dest, length ? given : ".", &st) == 0;
-	refuse_hidden(&destination, exists ? &st : NULL);
+	char *path = length ? xstrndup(given, length) : xstrdup(".");
+	bool exists = stat_place(dest, length ? given : ".", &st) == 0, is_dir = exists && S_ISDIR(st.mode);
+	bool makes_dir = is_dir || !only || entry_is_dir(only) || slash;
+	int error = errno;
+
+	/* What a module hides is no destination, neither as what exists there nor as what would be made. */
+	if (dest_is_hidden_in(dest, "/", given, makes_dir) || (exists && dest_is_hidden_in(dest, "/", given, is_dir))) {
+		log_set_role("Receiver");
+		die(EXIT_FILESELECT, "ERROR: daemon has excluded destination \"%s\"", given);
+	}
+	errno = error;
 	if (!exists && errno == ENOENT && dest->options->mkpath && (strchr(given, '/') || entries > 1)) {
-		make_path(&destination);
+		make_path(dest, slash || entries > 1 ? xstrdup(path) : parent_of(path));
 		exists = stat_place(dest, given, &st) == 0;
 	}
 	/* A link of somebody else that stands for no directory is only a name: what is copied replaces it. */
@@ -495,13 +449,19 @@ void dest_choose_destination(struct dest *dest, const char *given, uint64_t entr
 		cannot_use(dest, EXIT_FILESELECT, "change_dir#1", given, " failed");
 	if (!exists && errno != ENOENT)
 		cannot_use(dest, EXIT_FILESELECT, "ERROR: cannot stat destination", given, "");
-	if (exists)
-		use_existing(&destination, &st);
-	else if (entries > 1 || destination.slash)
-		make_top(&destination, true);
-	else if (only && !strcmp(entry_name(first, only), "."))
-		make_top(&destination, false);
+	is_dir = exists && S_ISDIR(st.mode);
+	if (exists && !is_dir && (entries > 1 || (only && entry_is_dir(only)))) {
+		log_set_role("Receiver");
+		die(EXIT_FILESELECT, entries > 1 ? "ERROR: destination must be a directory when copying more than 1 file"
+						 : "ERROR: cannot overwrite non-directory with a directory");
+	}
+	if (is_dir)
+		dest_open_top(dest, path);
+	else if (!exists && (entries > 1 || slash))
+		make_top(dest, path, true);
+	else if (!exists && only && !strcmp(entry_name(first, only), "."))
+		make_top(dest, path, false);
 	else
-		use_single_name(&destination);
-	free(destination.path);
+		use_single_name(dest, path);
+	free(path);
 }
