@@ -355,8 +355,7 @@ void job_find_basis(const struct file_job *job, uint8_t type, const char *xname,
 
 void basis_close(struct basis *basis)
 {
-	if (basis->fd >= 0)
-		close(basis->fd);
+	fs_close(basis->fd);
 	free(basis->xname);
 	*basis = no_basis;
 }

@@ -300,28 +300,6 @@ static int compare(const void *a, const void *b)
 	return first < second ? -1 : first > second;
 }
 
-static void install(struct dest *dest, const struct delayed *delayed, int dir_fd, int place)
-{
-	const struct backup_of of = { dest, NULL, "receiver", dir_fd, delayed->dir_path, delayed->name };
-	enum backup_way way = delayed->is_in_the_way ? BACKUP_RENAME : BACKUP_LINK;
-
-	if (delayed->replaces && !delayed->backed_up && !dest_back_up(&of, way))
-		exit_with(EXIT_FILEIO);
-	if (fs_rename_at(place, delayed->name, dir_fd, delayed->name) == 0) {
-		dest_partial_leave(dest, dir_fd);
-		if (dest->contents->is_remote)
-			dest->contents->calls->arrived(dest->contents, delayed->ndx);
-		return;
-	}
-	int error = errno;
-	struct strbuf path = dest_path_of(delayed->dir_path, delayed->name);
-	char *after = xasprintf(" (from %s/%s)", dest->places->partial, delayed->name);
-
-	dest_complain_path(dest, "receiver", error, strbuf_text(&path), "rename failed for ", after);
-	free(after);
-	strbuf_free(&path);
-}
-
 void dest_delayed_install(struct dest *dest, void (*check)(void *context), void *context)
 {
 	struct places *places = dest->places;
@@ -334,12 +312,27 @@ void dest_delayed_install(struct dest *dest, void (*check)(void *context), void 
 
 		check(context);
 		struct dest_dir dir = { .path = delayed->dir_path, .fd = dest_open_dir(dest, delayed->dir_path, false) };
-		int place = dir.fd < 0 ? -1 : dest_partial_dir(dest, &dir, delayed->name, false);
+		int place = dir.fd < 0 ? -1 : dest_partial_dir(dest, &dir, delayed->name, false), error = errno;
+		const struct backup_of of = { dest, NULL, "receiver", dir.fd, delayed->dir_path, delayed->name };
+		enum backup_way way = delayed->is_in_the_way ? BACKUP_RENAME : BACKUP_LINK;
 
-		if (place >= 0)
-			install(dest, delayed, dir.fd, place);
-		else
-			dest_complain_path(dest, "receiver", errno, delayed->dir_path, "opendir ", " failed");
+		if (place >= 0 && delayed->replaces && !delayed->backed_up && !dest_back_up(&of, way))
+			exit_with(EXIT_FILEIO);
+		if (place < 0) {
+			dest_complain_path(dest, "receiver", error, delayed->dir_path, "opendir ", " failed");
+		} else if (fs_rename_at(place, delayed->name, dir.fd, delayed->name) == 0) {
+			dest_partial_leave(dest, dir.fd);
+			if (dest->contents->is_remote)
+				dest->contents->calls->arrived(dest->contents, delayed->ndx);
+		} else {
+			error = errno;
+			struct strbuf path = dest_path_of(delayed->dir_path, delayed->name);
+			char *after = xasprintf(" (from %s/%s)", places->partial, delayed->name);
+
+			dest_complain_path(dest, "receiver", error, strbuf_text(&path), "rename failed for ", after);
+			free(after);
+			strbuf_free(&path);
+		}
 		fs_close(place);
 		fs_close(dir.fd);
 	}

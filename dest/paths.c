@@ -249,8 +249,7 @@ void dest_dir_release(struct dest_dir *dir)
 	while (dir && --dir->references == 0) {
 		struct dest_dir *parent = dir->parent;
 
-		if (dir->fd >= 0)
-			close(dir->fd);
+		fs_close(dir->fd);
 		free(dir->path);
 		free(dir);
 		dir = parent;

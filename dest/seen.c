@@ -38,7 +38,6 @@ struct seen_link {
 
 struct seen {
 	bool atimes, origins;          /* what else the snapshot stores */
-	bool entered_by_links;         /* a directory's name may be that of a symlink */
 	VEC(struct seen_dir *) dirs;   /* by node; NULL: not entered */
 	VEC(struct seen_link) links;   /* of the task whose events are being handled */
 	pthread_mutex_t lock;
@@ -51,8 +50,6 @@ struct seen *dest_seen_new(const struct options *options)
 
 	seen->atimes = options->atimes > 0;
 	seen->origins = options->attr_digests != 0;
-	seen->entered_by_links = options->keep_dirlinks || options->ignore_existing
-				 || (options->relative && !options->implied_dirs);
 	pthread_mutex_init(&seen->lock, NULL);
 	return seen;
 }
@@ -331,7 +328,8 @@ static void note_parent(const struct dest *dest, const struct dest_dir *dir, con
 	uint32_t index = flist_dir(dest->list, dir->node)->parent_entry;
 	struct entry *entry;
 
-	if (!parent || parent->is_complete || dest->seen->entered_by_links || index >= parent->entries.count)
+	/* The name of a directory may be that of a symlink. */
+	if (!parent || parent->is_complete || dest_enters_links(dest) || index >= parent->entries.count)
 		return;
 	entry = &parent->entries.items[index];
 	if (entry->flags & ENTRY_DUPLICATE)
@@ -404,7 +402,6 @@ int dest_seen_settle_links(struct seen *seen, struct entries *list, const struct
 			fd = fs_opendir(root, path);
 		result = fd < 0 ? -1 : look_at(seen, list, entry, fd);
 	}
-	if (fd >= 0)
-		close(fd);
+	fs_close(fd);
 	return result ? -1 : 0;
 }
