@@ -169,8 +169,6 @@ void dir_fake_store(struct dest *dest, const struct dest_dir *dir, const struct 
 	store(subject, held, &wanted);
 }
 
-#define PERMISSION_BITS 07777u
-#define SETID_BITS (S_ISUID | S_ISGID)
 
 /* --- what an object is to have --- */
 
@@ -417,12 +415,13 @@ static bool touch_fake(struct file_job *job, bool with_times)
 	return (with_times && set_times(job, job->name)) || changed;
 }
 
-bool job_touch(struct file_job *job)
+bool job_touch(struct file_job *job, enum touch_reason reason)
 {
 	const uint32_t changed = ITEM_REPORT_OWNER | ITEM_REPORT_GROUP | ITEM_REPORT_PERMS;
+	bool is_old = reason == TOUCH_UP_TO_DATE, with_times = is_old ? times_need_setting(job) : reason == TOUCH_WRITTEN;
 
 	if (job->dest->is_fake)
-		return touch_fake(job, times_need_setting(job));
+		return touch_fake(job, with_times);
 	mode_t mode = decide_mode(&job->rules, job->entry, &job->old), old;
 	int given = set_owner(job, job->name, job->old.st.uid, job->old.st.gid), changes = given;
 	uint32_t *flags = &job->decision.item_flags;
@@ -431,36 +430,17 @@ bool job_touch(struct file_job *job)
 	if (given < 0)
 		return false;
 	/* The system takes set-id bits from what is given away; stock's items show what is off after that. */
-	if (given && job->old.st.mode & SETID_BITS && fs_lstat_at(job->dir->fd, job->name, &job->old.st) == 0)
+	if (is_old && given && job->old.st.mode & SETID_BITS && fs_lstat_at(job->dir->fd, job->name, &job->old.st) == 0)
 		*flags = (*flags & ~changed)
 			 | (decide_item_flags(&job->rules, job->task->entries, job->entry, &job->old, 0) & changed);
 	old = job->old.st.mode & PERMISSION_BITS;
 	has_acl = touch_attributes(job, &mode);
 	/* The ACL has brought the mode's bits along, as far as an item of a file shows. */
-	if (has_acl && entry_is_regular(job->entry) && !((mode ^ old) & 07000))
+	if (is_old && has_acl && entry_is_regular(job->entry) && !((mode ^ old) & 07000))
 		*flags &= ~(uint32_t)ITEM_REPORT_PERMS;
-	if (times_need_setting(job))
+	if (with_times)
 		changes += set_times(job, job->name);
 	if (!entry_is_symlink(job->entry) && (mode != old || has_acl || (given && mode & SETID_BITS)))
 		changes += set_mode(job, job->name, mode);
 	return changes > 0 || has_acl;
-}
-
-void apply_in_place(struct file_job *job, bool with_times)
-{
-	if (job->dest->is_fake) {
-		touch_fake(job, with_times);
-		return;
-	}
-	mode_t mode = decide_mode(&job->rules, job->entry, &job->old);
-	int given = set_owner(job, job->name, job->old.st.uid, job->old.st.gid);
-	bool has_acl;
-
-	if (given < 0)
-		return;
-	has_acl = touch_attributes(job, &mode);
-	if (with_times)
-		set_times(job, job->name);
-	if (has_acl || mode != (job->old.st.mode & PERMISSION_BITS) || (given && mode & SETID_BITS))
-		set_mode(job, job->name, mode);
 }

@@ -45,9 +45,9 @@ bool job_apply_to_file(struct file_job *job, int fd, mode_t made_mode);
 void job_apply(struct file_job *job, const char *name, mode_t made_mode);
 /* Extended attributes of the task's own directory. */
 void job_touch_directory(struct file_job *job);
-/* Attributes of an up-to-date file; true if any was set. */
-bool job_touch(struct file_job *job);
-/* To a file that was written in place. What has not come right keeps the time of now, so that it is looked at again. */
-void apply_in_place(struct file_job *job, bool with_times);
+/* Attributes of an up-to-date file, or of one that was written in place; what has not come right keeps the time of now, so that
+ * it is looked at again. true if any was set. */
+enum touch_reason { TOUCH_UP_TO_DATE, TOUCH_WRITTEN, TOUCH_NOT_RIGHT };
+bool job_touch(struct file_job *job, enum touch_reason reason);
 
 #endif

@@ -23,8 +23,6 @@
 #include "fs/fake.h"
 #include "wire/request.h"
 
-#define PERMISSION_BITS 07777u
-#define SETID_BITS (S_ISUID | S_ISGID)
 
 /* What was read from a local source. */
 struct source_attributes {

@@ -21,7 +21,6 @@
 #include "fs/temp.h"
 #include "lib/exit.h"
 
-#define PERMISSION_BITS 07777u
 #define DEPTH_MAX 128 /* of a directory that stands where a backup goes */
 
 struct backups {
@@ -122,8 +121,7 @@ void dest_backups_free(struct dest *dest)
 
 	if (!backups)
 		return;
-	if (backups->fd >= 0)
-		close(backups->fd);
+	fs_close(backups->fd);
 	pthread_mutex_destroy(&backups->lock);
 	free(backups->directory);
 	free(backups);
@@ -131,14 +129,6 @@ void dest_backups_free(struct dest *dest)
 }
 
 /* --- what is said --- */
-
-static void say(const struct backup_of *of, const char *text)
-{
-	if (of->task)
-		task_text(of->task, L_INFO, "%s", text);
-	else
-		log_info("%s", text);
-}
 
 /* Takes over the text. */
 static void complain(const struct backup_of *of, int error, char *text)
@@ -171,19 +161,22 @@ static void keeping_failed(const struct backup *backup, int error)
 
 static void say_kept(const struct backup *backup, const char *how)
 {
-	const struct ui_levels *levels = &backup->of->dest->options->levels;
-	struct strbuf text = STRBUF_INIT, path = dest_path_of(backup->of->dir_path, backup->of->name);
+	const struct backup_of *of = backup->of;
+	const struct ui_levels *levels = &of->dest->options->levels;
+	struct strbuf path = dest_path_of(of->dir_path, of->name);
+	char *lines[2] = { NULL, NULL };
 
-	if (how && levels->debug[DEBUG_BACKUP]) {
-		strbuf_addf(&text, "make_backup: %s %s successful.", how, strbuf_text(&path));
-		say(backup->of, strbuf_text(&text));
+	if (how && levels->debug[DEBUG_BACKUP])
+		lines[0] = xasprintf("make_backup: %s %s successful.", how, strbuf_text(&path));
+	if (levels->info[INFO_BACKUP])
+		lines[1] = xasprintf("backed up %s to %s", strbuf_text(&path), strbuf_text(&backup->shown));
+	for (int i = 0; i < 2; i++) {
+		if (lines[i] && of->task)
+			task_text(of->task, L_INFO, "%s", lines[i]);
+		else if (lines[i])
+			log_info("%s", lines[i]);
+		free(lines[i]);
 	}
-	strbuf_truncate(&text, 0);
-	if (levels->info[INFO_BACKUP]) {
-		strbuf_addf(&text, "backed up %s to %s", strbuf_text(&path), strbuf_text(&backup->shown));
-		say(backup->of, strbuf_text(&text));
-	}
-	strbuf_free(&text);
 	strbuf_free(&path);
 }
 
@@ -361,18 +354,6 @@ static void remove_tree(struct dest *dest, int dir_fd, const char *name, struct 
 
 /* --- the ways --- */
 
-static int link_over(struct backup *backup)
-{
-	const char *name = strbuf_text(&backup->name);
-	struct fs_temp temp;
-
-	if (fs_link_at(backup->of->dir_fd, backup->of->name, backup->fd, name) == 0)
-		return 0;
-	if (errno != EEXIST || fs_temp_link(&temp, backup->fd, name, backup->of->dir_fd, backup->of->name) < 0)
-		return -1;
-	return fs_temp_commit(&temp, name);
-}
-
 static int commit_copy(struct backup *backup, struct fs_temp *temp)
 {
 	const struct dest *dest = backup->of->dest;
@@ -423,10 +404,12 @@ static int keep(struct backup *backup, enum backup_way way, const char **how)
 	struct fs_temp temp;
 	int result;
 
-	if (way == BACKUP_LINK && link_over(backup) == 0) {
-		*how = "HLINK";
+	*how = "HLINK";
+	if (way == BACKUP_LINK
+	    && (fs_link_at(of->dir_fd, of->name, backup->fd, name) == 0
+		|| (errno == EEXIST && fs_temp_link(&temp, backup->fd, name, of->dir_fd, of->name) == 0
+		    && fs_temp_commit(&temp, name) == 0)))
 		return 0;
-	}
 	if (way == BACKUP_RENAME || (way == BACKUP_LINK && errno != EXDEV && errno != EISDIR)) {
 		*how = "RENAME";
 		if (fs_rename_at(of->dir_fd, of->name, backup->fd, name) == 0)

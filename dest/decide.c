@@ -6,7 +6,6 @@
 #include "lib/checked.h"
 #include "wire/request.h"
 
-#define PERMISSION_BITS 07777u
 #define EXECUTE_BITS 0111u
 
 bool decide_same_time(int window, int64_t a, uint32_t a_nsec, int64_t b, uint32_t b_nsec)

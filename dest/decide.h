@@ -15,6 +15,10 @@
 #include "fs/root.h"
 #include "options.h"
 
+/* Of a mode. */
+#define PERMISSION_BITS 07777u
+#define SETID_BITS (S_ISUID | S_ISGID)
+
 enum action {
 	ACTION_NONE,          /* nothing to do, nothing to say */
 	ACTION_SKIP,          /* not to be touched; see skip */

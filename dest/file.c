@@ -279,7 +279,7 @@ void job_change(struct file_job *job)
 	if (job->decision.action == ACTION_MAKE)
 		done = job_make(job);
 	else
-		touched = job_touch(job);
+		touched = job_touch(job, TOUCH_UP_TO_DATE);
 	if (job->decision.action == ACTION_ATTRS && entry_is_regular(job->entry))
 		dest_partial_drop(job->dest, job->dir, job->name);
 	job->untouched = job->decision.action == ACTION_ATTRS && !touched && !job->set_xattrs;

@@ -30,7 +30,6 @@
 #include "lib/exit.h"
 #include "wire/request.h"
 
-#define PERMISSION_BITS 07777u
 #define UNNAMED_MAX (1u << 20)
 
 /* --- what was there --- */
@@ -449,7 +448,7 @@ static bool copy_in_place(struct file_job *job, int from, uint64_t size)
 		futimens(fd, NULL);
 	close(fd);
 	if ((good || is_wrong) && !is_new)
-		apply_in_place(job, good);
+		job_touch(job, good ? TOUCH_WRITTEN : TOUCH_NOT_RIGHT);
 	return good;
 }
 

@@ -27,7 +27,6 @@
 #include "receiver/run.h"
 #include "wire/request.h"
 
-#define PERMISSION_BITS 07777u
 #define USUAL_PATH 255 /* bytes that most paths do not have */
 
 /* --- making and opening --- */
