@@ -126,15 +126,12 @@ static void check_argument(struct dest *dest, const struct fs_root *start, const
 	fs_close(target);
 }
 
-/* Sources of the run; a --files-from list names what it wants below a base that may well hold the destination. */
-static size_t source_count(const struct dest *dest)
-{
-	return dest->has_sources ? dest->options->operands.count - 1 : dest->snapshot_root ? 1 : 0;
-}
-
+/* Sources of the run, NULL: no more; a --files-from list names what it wants below a base that may well hold the destination. */
 static const char *source_argument(const struct dest *dest, size_t index)
 {
-	return dest->has_sources ? dest->options->operands.items[index] : dest->snapshot_root;
+	if (!dest->has_sources)
+		return index ? NULL : dest->snapshot_root;
+	return index + 1 < dest->options->operands.count ? dest->options->operands.items[index] : NULL;
 }
 
 static bool open_start(struct fs_root *start)
@@ -148,14 +145,14 @@ static bool open_start(struct fs_root *start)
 /* The same before a directory is made in `parent`. */
 static void dest_guard_new(struct dest *dest, const char *parent)
 {
+	const char *argument;
 	struct fs_root start;
 	int above;
 
 	if (!dest->attrs_only || !open_start(&start))
 		return;
 	above = fs_open_follow(&start, parent, O_RDONLY | O_DIRECTORY, 0);
-	for (size_t i = 0; above >= 0 && i < source_count(dest); i++) {
-		const char *argument = source_argument(dest, i);
+	for (size_t i = 0; above >= 0 && (argument = source_argument(dest, i)); i++) {
 		int source = fs_open_follow(&start, argument, O_RDONLY | O_DIRECTORY, 0);
 
 		if (source >= 0 && fs_is_inside(above, source))
@@ -169,13 +166,14 @@ static void dest_guard_new(struct dest *dest, const char *parent)
 void dest_guard(struct dest *dest)
 {
 	struct survey survey = { .dest = dest, .left = LOOKED_AT };
+	const char *argument;
 	struct fs_root start;
 	int fd;
 
 	if (!dest->attrs_only || dest->top.fd < 0 || !open_start(&start))
 		return;
-	for (size_t i = 0; i < source_count(dest); i++)
-		check_argument(dest, &start, source_argument(dest, i));
+	for (size_t i = 0; (argument = source_argument(dest, i)); i++)
+		check_argument(dest, &start, argument);
 	fs_root_close(&start);
 	fd = dest->options->force || dest->single_name ? -1 : fs_opendir(&dest->top, ".");
 	if (fd >= 0)
@@ -374,44 +372,37 @@ static int count_missing(struct dest *dest, const char *path)
 	return count;
 }
 
-/* All of it that is missing, below what is there. */
-static int make_missing(const struct dest *dest, const char *path)
-{
-	char *there = xstrdup(path);
-	struct fs_root root;
-	struct fs_stat st;
-	int result;
-
-	while (stat_place(dest, there, &st) < 0 && errno == ENOENT && strcmp(there, ".") && strcmp(there, "/")) {
-		char *parent = parent_of(there);
-
-		free(there);
-		there = parent;
-	}
-	const char *rest = strcmp(there, ".") ? path + strlen(there) : path;
-
-	result = open_place(dest, &root, there);
-	if (result == 0) {
-		result = fs_make_path(&root, rest + strspn(rest, "/"), dest_unlisted_mode(dest, root.fd));
-		fs_root_close(&root);
-	}
-	free(there);
-	return result;
-}
-
-/* Takes over the path. */
+/* All of it that is missing, below what is there. Takes over the path. */
 static void make_path(struct dest *dest, char *path)
 {
-	int made = count_missing(dest, path);
+	int missing = count_missing(dest, path), result = 0;
+	char *there = xstrdup(path), *parent;
+	struct fs_root root;
+	struct fs_stat st;
 
-	if (made && !dest->dry_run && make_missing(dest, path) < 0)
+	if (missing && !dest->dry_run) {
+		while (stat_place(dest, there, &st) < 0 && errno == ENOENT && strcmp(there, ".") && strcmp(there, "/")) {
+			parent = parent_of(there);
+			free(there);
+			there = parent;
+		}
+		const char *rest = strcmp(there, ".") ? path + strlen(there) : path;
+
+		result = open_place(dest, &root, there);
+		if (result == 0) {
+			result = fs_make_path(&root, rest + strspn(rest, "/"), dest_unlisted_mode(dest, root.fd));
+			fs_root_close(&root);
+		}
+	}
+	if (result < 0)
 		cannot_use(dest, EXIT_FILEIO, "mkdir", path, " failed");
-	if (made && dest->names_directories) {
+	if (missing && dest->names_directories) {
 		char *shown = as_asked(dest, path);
 
-		log_info("created %d director%s for %s", made, made == 1 ? "y" : "ies", shown);
+		log_info("created %d director%s for %s", missing, missing == 1 ? "y" : "ies", shown);
 		free(shown);
 	}
+	free(there);
 	free(path);
 }
 
