@@ -118,7 +118,7 @@ static void pull_request(struct contents *contents, struct file_job *job)
 	struct lacking lacking = { VEC_INIT };
 	struct basis basis = { .fd = -1 };
 
-	if (job->decision.action == ACTION_COPY && !job_back_up_early(job)) {
+	if (job->decision.action == ACTION_COPY && job_goes_in_place(job) && !job_back_up(job, BACKUP_COPY)) {
 		task_event(job->task, (struct event){ .kind = EVENT_FAILED, .index = job->index });
 		return;
 	}

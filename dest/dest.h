@@ -18,7 +18,6 @@ struct backups;
 struct dest_module;
 struct places;
 struct seen;
-struct task;
 
 enum { STOP_NONE, STOP_SIGNAL, STOP_SIGNAL1, STOP_WRITE, STOP_REFUSED };
 

@@ -330,7 +330,8 @@ static void carry_out(struct file_job *job)
 		dest_debug_node(job);
 	/* For a batch, contents are asked for although nothing is done with them here. */
 	if (job->dest->dry_run && !(asks && contents->is_remote && options->only_write_batch)) {
-		job_pretend_backup(job);
+		if (job->decision.action == ACTION_MAKE || (copies && !S_ISREG(job->old.st.mode)))
+			job_back_up(job, BACKUP_LINK);
 		job_note_item(job, (job->decision.item_flags & ~(uint32_t)ITEM_TRANSFER) != 0, false);
 		return;
 	}

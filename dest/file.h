@@ -8,8 +8,6 @@
 
 #include "dest/job.h"
 
-struct task;
-
 void dest_process_entry(struct task *task, uint32_t index, enum turn turn);
 void job_show_live(struct file_job *job); /* a file begins whose progress may be watched */
 /* What was done becomes an event; touched: attributes of an existing object were set. */

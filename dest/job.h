@@ -12,8 +12,6 @@
 struct dest_dir;
 struct fs_temp;
 struct incoming;
-struct dest;
-struct task;
 
 /* How an entry comes to be processed: in its turn, as a hard link group's leader of last resort, after room was made for it. */
 enum turn { TURN_FIRST, TURN_LEADS, TURN_HAS_ROOM };

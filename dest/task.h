@@ -16,7 +16,6 @@
 
 struct dest_dir;
 struct fuzzy_dirs;
-struct dest;
 
 enum event_kind {
 	EVENT_ITEM,            /* looked at or changed: flags, bytes */

@@ -35,7 +35,7 @@
 /* --- what was there --- */
 
 /* What a new content replaces is to be had again: without its backup the run ends. */
-static bool job_back_up(struct file_job *job, enum backup_way way)
+bool job_back_up(struct file_job *job, enum backup_way way)
 {
 	const struct backup_of of = {
 		job->dest, job->task, way == BACKUP_COPY || !entry_is_regular(job->entry) ? "generator" : "receiver",
@@ -56,17 +56,6 @@ static bool job_back_up(struct file_job *job, enum backup_way way)
 bool job_goes_in_place(const struct file_job *job)
 {
 	return job->dest->options->inplace && (!job->old.exists || S_ISREG(job->old.st.mode));
-}
-
-bool job_back_up_early(struct file_job *job)
-{
-	return !job_goes_in_place(job) || job_back_up(job, BACKUP_COPY);
-}
-
-void job_pretend_backup(struct file_job *job)
-{
-	if (job->decision.action == ACTION_MAKE || (job->decision.action == ACTION_COPY && !S_ISREG(job->old.st.mode)))
-		job_back_up(job, BACKUP_LINK);
 }
 
 /* --- a complete file --- */
@@ -339,7 +328,8 @@ static void show_progress(void *job_void, uint64_t done)
 		pause();
 }
 
-static bool move_content(struct file_job *job, int from, int to, uint64_t size, bool in_place)
+/* Into a new file, or over the old one; from the open source, or from the peer. */
+static bool fill(struct file_job *job, int from, int to, uint64_t size, bool in_place)
 {
 	const struct options *options = job->dest->options;
 	struct block_count touched = { .total = 0 };
@@ -347,24 +337,22 @@ static bool move_content(struct file_job *job, int from, int to, uint64_t size, 
 		.sparse = options->sparse, .preallocate = options->preallocate, .in_place = in_place,
 		.touched = &touched, .progress = show_progress, .context = job,
 	};
-	bool write_error = false;
-	int result = fs_copy_content(from, to, size, &how, &job->copied, &write_error);
+	bool write_error = false, good;
 
-	/* What an alternate destination has does not come from the source. */
-	if (job->decision.action != ACTION_TAKE_COPY)
-		job->counts->blocks = block_count_sum(job->counts->blocks, touched.total);
-	if (result < 0 && write_error)
-		return job_write_failed(job, errno);
-	return (result == 0 && job->copied >= size) || job_source_failed(job, result < 0 ? errno : ENODATA, SOURCE_READ);
-}
+	if (job->incoming) {
+		good = job->incoming->fill(job->incoming, job, to, in_place);
+	} else {
+		int result = fs_copy_content(from, to, size, &how, &job->copied, &write_error);
 
-/* Into a new file, or over the old one; from the open source, or from the peer. */
-static bool fill(struct file_job *job, int from, int to, uint64_t size, bool in_place)
-{
-	bool good = job->incoming ? job->incoming->fill(job->incoming, job, to, in_place)
-				  : move_content(job, from, to, size, in_place);
-
-	if (good && job->dest->options->fsync && fsync(to) < 0)
+		/* What an alternate destination has does not come from the source. */
+		if (job->decision.action != ACTION_TAKE_COPY)
+			job->counts->blocks = block_count_sum(job->counts->blocks, touched.total);
+		if (result < 0 && write_error)
+			return job_write_failed(job, errno);
+		good = (result == 0 && job->copied >= size)
+		       || job_source_failed(job, result < 0 ? errno : ENODATA, SOURCE_READ);
+	}
+	if (good && options->fsync && fsync(to) < 0)
 		return job_write_failed(job, errno);
 	return good;
 }
@@ -436,7 +424,7 @@ static bool copy_in_place(struct file_job *job, int from, uint64_t size)
 	}
 	if (fd < 0)
 		return task_complain(job->task, "receiver", errno, job->name, "open ", " failed");
-	if (!job_back_up_early(job)) {
+	if (!job_back_up(job, BACKUP_COPY)) {
 		close(fd);
 		return false;
 	}

@@ -10,15 +10,14 @@
 #include "fs/temp.h"
 #include "options.h"
 
-struct dest;
 struct file_job;
 
 /* Is the file itself written to? */
 bool job_goes_in_place(const struct file_job *job);
 
-/* The backup of a file that will be written in place, before that or anything about it is asked. false: failed, said so. */
-bool job_back_up_early(struct file_job *job);
-void job_pretend_backup(struct file_job *job); /* what a dry run says of backups */
+/* The backup of what is there, once; of a file that will be written in place before that or anything about it is asked. A dry
+ * run just says so. false: failed, said so. */
+bool job_back_up(struct file_job *job, enum backup_way way);
 
 /* Do parts of files stay? */
 bool dest_keeps_partial(const struct options *options);
