@@ -13,6 +13,7 @@
 #include "dest/job.h"
 #include "dest/paths.h"
 #include "dest/task.h"
+#include "fs/fake.h"
 #include "fs/file.h"
 #include "fs/operator.h"
 #include "fs/temp.h"
@@ -136,7 +137,7 @@ void dest_find_alternate_dir(struct dest *dest, const struct entries *list, cons
 		const struct fs_root *root = &dest->alternates->roots[i];
 
 		if (root->fd >= 0 && !is_hidden_at(dest, i, path, true)
-		    && dest_lstat(dest, root, *path ? path : ".", &object.st) == 0)
+		    && (dest->is_fake ? fs_fake_lstat : fs_lstat)(root, *path ? path : ".", &object.st) == 0)
 			consider(decide_alternate_level(&dest->rules, list, entry, &object, NULL), i, &object, found);
 	}
 }
@@ -153,7 +154,8 @@ void dest_find_alternate_link(struct dest *dest, const struct entries *list, con
 		const struct fs_stat *st = leader_st;
 		struct fs_stat there;
 
-		if (root->fd < 0 || is_hidden_at(dest, i, path, false) || dest_lstat(dest, root, path, &object.st) < 0
+		if (root->fd < 0 || is_hidden_at(dest, i, path, false)
+		    || (dest->is_fake ? fs_fake_lstat : fs_lstat)(root, path, &object.st) < 0
 		    || (object.st.mode & S_IFMT) != (entry->mode & S_IFMT))
 			continue;
 		if (alternates->kind != ALTERNATE_LINK) {

@@ -108,25 +108,19 @@ int dest_lstat_at(const struct dest *dest, int dir_fd, const char *name, struct 
 	return dest->is_fake ? fs_fake_lstat_at(dir_fd, name, st) : fs_lstat_at(dir_fd, name, st);
 }
 
-int dest_lstat(const struct dest *dest, const struct fs_root *root, const char *path, struct fs_stat *st)
+/* `side`: of a device. Where nothing says otherwise, the owner stays who it was, or who has made the object. */
+static int store(const struct attr_subject *subject, const struct fs_held *held, const struct decide_rules *rules,
+		 const struct entry *entry, const struct entry_side *side, struct fs_stat *wanted)
 {
-	return dest->is_fake ? fs_fake_lstat(root, path, st) : fs_lstat(root, path, st);
-}
-
-/* Where nothing says otherwise, the owner stays who it was, or who has made the object. */
-static void keep_owner(const struct decide_rules *rules, const struct entry *entry, struct fs_stat *wanted)
-{
+	const struct fs_stat *st = &held->st;
 	uint32_t uid = decide_uid(rules, entry), gid = decide_gid(rules, entry);
 
 	if (decide_keeps_owner(rules) && uid != UINT32_MAX)
 		wanted->uid = uid;
 	if (decide_keeps_group(rules, entry) && gid != UINT32_MAX)
 		wanted->gid = gid;
-}
-
-static int store(const struct attr_subject *subject, const struct fs_held *held, const struct fs_stat *wanted)
-{
-	const struct fs_stat *st = &held->st;
+	wanted->rdev_major = side ? side->rdev_major : 0;
+	wanted->rdev_minor = side ? side->rdev_minor : 0;
 	/* A device that is real already, and all that is wanted: it cannot have an attribute that says so. */
 	bool is_real = !S_ISREG(st->mode) && !S_ISDIR(st->mode) && st->mode == wanted->mode && st->uid == wanted->uid
 		       && st->gid == wanted->gid && st->rdev_major == wanted->rdev_major
@@ -146,14 +140,8 @@ static int job_fake_store(struct file_job *job, const struct attr_subject *subje
 	bool same_kind = job->old.exists && (job->old.st.mode & S_IFMT) == (job->entry->mode & S_IFMT);
 	struct fs_stat wanted = same_kind ? job->old.st : held->st;
 
-	keep_owner(&job->rules, job->entry, &wanted);
 	wanted.mode = (job->entry->mode & S_IFMT) | (decide_mode(&job->rules, job->entry, &job->old) & 07777);
-	wanted.rdev_major = wanted.rdev_minor = 0;
-	if (side && entry_is_device(job->entry)) {
-		wanted.rdev_major = side->rdev_major;
-		wanted.rdev_minor = side->rdev_minor;
-	}
-	return store(subject, held, &wanted);
+	return store(subject, held, &job->rules, job->entry, entry_is_device(job->entry) ? side : NULL, &wanted);
 }
 
 void dir_fake_store(struct dest *dest, const struct dest_dir *dir, const struct attr_subject *subject,
@@ -163,16 +151,15 @@ void dir_fake_store(struct dest *dest, const struct dest_dir *dir, const struct 
 
 	if (fs_fake_overlay(held, &wanted) < 0)
 		wanted = held->st;
-	keep_owner(&dest->rules, &dir->entry, &wanted);
 	wanted.mode = S_IFDIR | dir->mode;
-	wanted.rdev_major = wanted.rdev_minor = 0;
-	store(subject, held, &wanted);
+	store(subject, held, &dest->rules, &dir->entry, NULL, &wanted);
 }
 
 
 /* --- what an object is to have --- */
 
-static void times_of(const struct file_job *job, struct timespec times[2])
+/* false: neither is to be set. */
+static bool times_of(const struct file_job *job, struct timespec times[2])
 {
 	const struct entry_side *side = entry_side_of(job->task->entries, job->entry);
 	bool keeps_atime = job->dest->options->atimes && side && !entry_is_symlink(job->entry);
@@ -183,6 +170,7 @@ static void times_of(const struct file_job *job, struct timespec times[2])
 	times[1] = (struct timespec){ (time_t)job->entry->mtime, (long)job->entry->mtime_nsec };
 	if (!decide_keeps_time(job->dest->options, job->entry))
 		times[1].tv_nsec = UTIME_OMIT;
+	return times[0].tv_nsec != UTIME_OMIT || times[1].tv_nsec != UTIME_OMIT;
 }
 
 /* The role that messages about the object's attributes name. */
@@ -226,10 +214,8 @@ static bool set_open_times(struct file_job *job, int fd)
 {
 	struct timespec times[2];
 
-	times_of(job, times);
-	if ((times[0].tv_nsec == UTIME_OMIT && times[1].tv_nsec == UTIME_OMIT) || futimens(fd, times) == 0)
-		return true;
-	return task_complain(job->task, "receiver", errno, name_now(job), "failed to set times on ", "");
+	return !times_of(job, times) || futimens(fd, times) == 0
+	       || task_complain(job->task, "receiver", errno, name_now(job), "failed to set times on ", "");
 }
 
 bool apply_fake_to_descriptor(struct file_job *job, int fd)
@@ -316,8 +302,7 @@ static bool set_times(struct file_job *job, const char *name)
 {
 	struct timespec times[2];
 
-	times_of(job, times);
-	if (times[0].tv_nsec == UTIME_OMIT && times[1].tv_nsec == UTIME_OMIT)
+	if (!times_of(job, times))
 		return false;
 	return fs_utimens_at(job->dir->fd, name, times) == 0
 	       || task_complain(job->task, role_of(job), errno, job->name, "failed to set times on ", "");
@@ -373,17 +358,6 @@ static bool touch_attributes(struct file_job *job, mode_t *mode)
 	return has_acl;
 }
 
-/* Whole seconds decide whether a file is up to date; after a comparison of contents the rest is put right as well. */
-static bool times_need_setting(const struct file_job *job)
-{
-	const struct entry *entry = job->entry;
-
-	if (job->decision.item_flags & (ITEM_REPORT_TIME | ITEM_REPORT_ATIME))
-		return true;
-	return job->dest->options->checksum && decide_keeps_time(job->dest->options, entry)
-	       && (entry->mtime != job->old.st.mtime || entry->mtime_nsec != job->old.st.mtime_nsec);
-}
-
 /* Its ACLs were set when it was entered. */
 void job_touch_directory(struct file_job *job)
 {
@@ -418,11 +392,17 @@ static bool touch_fake(struct file_job *job, bool with_times)
 bool job_touch(struct file_job *job, enum touch_reason reason)
 {
 	const uint32_t changed = ITEM_REPORT_OWNER | ITEM_REPORT_GROUP | ITEM_REPORT_PERMS;
-	bool is_old = reason == TOUCH_UP_TO_DATE, with_times = is_old ? times_need_setting(job) : reason == TOUCH_WRITTEN;
+	bool is_old = reason == TOUCH_UP_TO_DATE, with_times = reason == TOUCH_WRITTEN;
+	const struct entry *entry = job->entry;
 
+	/* Whole seconds decide whether a file is up to date; after a comparison of contents the rest is put right as well. */
+	if (is_old)
+		with_times = job->decision.item_flags & (ITEM_REPORT_TIME | ITEM_REPORT_ATIME)
+			     || (job->dest->options->checksum && decide_keeps_time(job->dest->options, entry)
+				 && (entry->mtime != job->old.st.mtime || entry->mtime_nsec != job->old.st.mtime_nsec));
 	if (job->dest->is_fake)
 		return touch_fake(job, with_times);
-	mode_t mode = decide_mode(&job->rules, job->entry, &job->old), old;
+	mode_t mode = decide_mode(&job->rules, entry, &job->old), old;
 	int given = set_owner(job, job->name, job->old.st.uid, job->old.st.gid), changes = given;
 	uint32_t *flags = &job->decision.item_flags;
 	bool has_acl;
@@ -432,15 +412,15 @@ bool job_touch(struct file_job *job, enum touch_reason reason)
 	/* The system takes set-id bits from what is given away; stock's items show what is off after that. */
 	if (is_old && given && job->old.st.mode & SETID_BITS && fs_lstat_at(job->dir->fd, job->name, &job->old.st) == 0)
 		*flags = (*flags & ~changed)
-			 | (decide_item_flags(&job->rules, job->task->entries, job->entry, &job->old, 0) & changed);
+			 | (decide_item_flags(&job->rules, job->task->entries, entry, &job->old, 0) & changed);
 	old = job->old.st.mode & PERMISSION_BITS;
 	has_acl = touch_attributes(job, &mode);
 	/* The ACL has brought the mode's bits along, as far as an item of a file shows. */
-	if (is_old && has_acl && entry_is_regular(job->entry) && !((mode ^ old) & 07000))
+	if (is_old && has_acl && entry_is_regular(entry) && !((mode ^ old) & 07000))
 		*flags &= ~(uint32_t)ITEM_REPORT_PERMS;
 	if (with_times)
 		changes += set_times(job, job->name);
-	if (!entry_is_symlink(job->entry) && (mode != old || has_acl || (given && mode & SETID_BITS)))
+	if (!entry_is_symlink(entry) && (mode != old || has_acl || (given && mode & SETID_BITS)))
 		changes += set_mode(job, job->name, mode);
 	return changes > 0 || has_acl;
 }

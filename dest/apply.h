@@ -11,9 +11,7 @@
 #include "options.h"
 
 struct decide_rules;
-struct dest;
 struct dest_dir;
-struct file_job;
 struct owner_maps;
 
 /* --- owner maps (main thread) --- */
@@ -29,7 +27,6 @@ void dest_owner_maps_free(struct owner_maps *maps);
 enum super_level dest_receiving_level(const struct options *options, bool is_local_run);
 /* Attributes of an object of the destination as they are, or as they are kept. */
 int dest_lstat_at(const struct dest *dest, int dir_fd, const char *name, struct fs_stat *st);
-int dest_lstat(const struct dest *dest, const struct fs_root *root, const char *path, struct fs_stat *st);
 void dir_fake_store(struct dest *dest, const struct dest_dir *dir, const struct attr_subject *subject,
 		    const struct fs_held *held);
 
