@@ -389,29 +389,38 @@ static void copy_acl(const struct fs_held *from, const struct fs_held *to, bool 
 	}
 }
 
-void dest_copy_attributes(const struct dest *dest, const struct fs_held *from, const struct fs_held *to)
+void dest_copy_attributes(const struct dest *dest, const struct fs_root *root, const char *from_path, int to_fd,
+			  const char *to_name)
 {
 	/* What --fake-super keeps goes along with the object. */
 	static const char *const records[] = { "user.rsync.%stat", "user.rsync.%aacl", "user.rsync.%dacl" };
-	struct fs_xattr_list list = { NULL, 0 };
+	bool keeps_acls = dest->options->acls && !dest->is_fake;
+	struct fs_held from, to = { .fd = -1 };
+	struct fs_xattr_list list;
 	size_t length;
 	void *value;
 
-	if (dest->options->xattrs && fs_held_xattrs(from, &list) == 0) {
+	if ((!dest->options->acls && !dest->options->xattrs && !dest->is_fake) || fs_hold(&from, root, from_path) < 0)
+		return;
+	bool is_held = fs_hold_at(&to, to_fd, to_name) == 0;
+
+	if (is_held && dest->options->xattrs && fs_held_xattrs(&from, &list) == 0) {
 		for (size_t i = 0; i < list.count; i++)
 			if (xattr_name_counts(&dest->keeps_xattrs, list.items[i].name))
-				fs_held_set(to, list.items[i].name, list.items[i].value, list.items[i].length);
+				fs_held_set(&to, list.items[i].name, list.items[i].value, list.items[i].length);
 		fs_xattr_list_free(&list);
 	}
-	for (size_t i = 0; dest->is_fake && i < sizeof records / sizeof *records; i++) {
-		if (fs_held_get(from, records[i], &value, &length) < 0)
+	for (size_t i = 0; is_held && dest->is_fake && i < sizeof records / sizeof *records; i++) {
+		if (fs_held_get(&from, records[i], &value, &length) < 0)
 			continue;
-		fs_held_set(to, records[i], value, length);
+		fs_held_set(&to, records[i], value, length);
 		free(value);
 	}
-	if (!dest->options->acls || dest->is_fake || S_ISLNK(from->st.mode))
-		return;
-	copy_acl(from, to, false);
-	if (S_ISDIR(from->st.mode))
-		copy_acl(from, to, true);
+	if (is_held && keeps_acls && !S_ISLNK(from.st.mode)) {
+		copy_acl(&from, &to, false);
+		if (S_ISDIR(from.st.mode))
+			copy_acl(&from, &to, true);
+	}
+	fs_release(&from);
+	fs_release(&to);
 }

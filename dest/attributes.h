@@ -13,6 +13,7 @@
 
 struct file_job;
 struct fs_held;
+struct fs_root;
 struct dest;
 struct source_attributes;
 struct task;
@@ -58,7 +59,8 @@ bool apply_xattrs(const struct attr_subject *subject, const struct wanted *wante
 bool apply_acls(const struct attr_subject *subject, const struct wanted *wanted, const struct fs_held *held, mode_t listed,
 		mode_t *mode);
 
-/* Give a new object the attributes of another one, as far as any are kept and can be set. */
-void dest_copy_attributes(const struct dest *dest, const struct fs_held *from, const struct fs_held *to);
+/* Give the new object `to_name` the attributes of another one, as far as any are kept and can be set. */
+void dest_copy_attributes(const struct dest *dest, const struct fs_root *root, const char *from_path, int to_fd,
+			  const char *to_name);
 
 #endif

@@ -207,19 +207,6 @@ static bool make_directory(const struct backup_of *of, struct backups *backups)
 	return good;
 }
 
-static void copy_attributes(const struct dest *dest, const struct fs_root *root, const char *from_path, int to_fd,
-			    const char *to_name)
-{
-	struct fs_held from, to = { .fd = -1 };
-
-	if ((!dest->options->acls && !dest->options->xattrs && !dest->is_fake) || fs_hold(&from, root, from_path) < 0)
-		return;
-	if (fs_hold_at(&to, to_fd, to_name) == 0)
-		dest_copy_attributes(dest, &from, &to);
-	fs_release(&from);
-	fs_release(&to);
-}
-
 /* A new directory among the backups is like the one that it stands for. */
 static void apply_to_directory(struct dest *dest, int fd, const char *name, const char *original)
 {
@@ -234,7 +221,7 @@ static void apply_to_directory(struct dest *dest, int fd, const char *name, cons
 
 		if (decide_keeps_owner(rules) && !dest->is_fake && fs_chown_at(fd, name, st.uid, st.gid) < 0 && errno != EPERM)
 			dest_complain_path(dest, "generator", errno, original, "chown of the backup of ", " failed");
-		copy_attributes(dest, &dest->top, original, fd, name);
+		dest_copy_attributes(dest, &dest->top, original, fd, name);
 		if (!dest->options->perms)
 			mode |= made.mode & S_ISGID;
 		if (fs_chmod_at(fd, name, mode) < 0)
@@ -364,7 +351,7 @@ static int commit_copy(struct backup *backup, struct fs_temp *temp)
 
 	if (decide_keeps_owner(&dest->rules) && !dest->is_fake)
 		fs_chown_at(backup->fd, temp->name, st->uid, st->gid);
-	copy_attributes(dest, &(const struct fs_root){ .fd = backup->of->dir_fd }, backup->of->name, backup->fd, temp->name);
+	dest_copy_attributes(dest, &(const struct fs_root){ .fd = backup->of->dir_fd }, backup->of->name, backup->fd, temp->name);
 	if (!S_ISLNK(st->mode))
 		fs_chmod_at(backup->fd, temp->name, st->mode & PERMISSION_BITS);
 	if (dest->options->times)
@@ -446,27 +433,27 @@ static bool is_unsafe_link(const struct backup *backup)
 	return is_unsafe;
 }
 
-static bool make(struct backup *backup, enum backup_way way)
+/* 0, or what has gone wrong, said so. */
+static int make(struct backup *backup, enum backup_way way)
 {
 	const char *how = NULL;
 	int result, error;
 
 	backup->fd = open_parents(backup->of, true);
 	if (backup->fd < 0)
-		return false;
+		return errno;
 	result = keep(backup, way, &how);
 	if (result < 0 && (errno == EISDIR || errno == ENOTEMPTY || errno == EEXIST)) {
 		remove_tree(backup->of->dest, backup->fd, strbuf_text(&backup->name), &backup->shown, 0);
 		result = keep(backup, way, &how);
 	}
-	error = errno;
+	error = result < 0 ? errno : 0;
 	close(backup->fd);
-	if (result < 0)
+	if (error)
 		keeping_failed(backup, error);
 	else
 		say_kept(backup, how);
-	errno = error;
-	return result == 0;
+	return error;
 }
 
 /* --- for callers --- */
@@ -474,7 +461,6 @@ static bool make(struct backup *backup, enum backup_way way)
 bool dest_back_up(const struct backup_of *of, enum backup_way way)
 {
 	struct backup backup = { .of = of, .name = STRBUF_INIT, .shown = STRBUF_INIT };
-	bool good = true;
 
 	if (!of->dest->backups)
 		return true;
@@ -486,22 +472,18 @@ bool dest_back_up(const struct backup_of *of, enum backup_way way)
 	name_backup(&backup);
 	if (is_there && dest_is_hidden(of->dest, strbuf_text(&backup.shown), false))
 		error = EACCES;
-	if (error) {
+	if (error)
 		keeping_failed(&backup, error);
-		errno = error;
-		good = false;
-	} else if (is_unsafe_link(&backup)) { /* where it does not lie in the tree any more, it would lead elsewhere */
+	else if (is_unsafe_link(&backup)) /* where it does not lie in the tree any more, it would lead elsewhere */
 		say_kept(&backup, NULL);
-	} else if (of->dest->dry_run) {
+	else if (of->dest->dry_run)
 		say_kept(&backup, way == BACKUP_LINK ? "HLINK" : "RENAME");
-	} else {
-		good = make(&backup, way);
-	}
-	error = errno;
+	else
+		error = make(&backup, way);
 	strbuf_free(&backup.name);
 	strbuf_free(&backup.shown);
 	errno = error;
-	return good;
+	return !error;
 }
 
 bool dest_is_backup_name(const struct dest *dest, const char *name)

@@ -203,24 +203,6 @@ static struct strbuf shown_name(const struct file_job *job, int place, const cha
 	return shown;
 }
 
-static void find_same(struct file_job *job, int place, const struct entries *names)
-{
-	for (uint32_t i = 0; i < names->count && !job->fuzzy; i++) {
-		const struct entry *file = &names->items[i];
-
-		if (!agrees(job, job->entry, file) || !may_be_used(job, place, names, file))
-			continue;
-		job->fuzzy = xstrdup(entry_name(names, file));
-		job->fuzzy_place = place;
-		if (job->dest->options->levels.debug[DEBUG_FUZZY] > 1) {
-			struct strbuf shown = shown_name(job, place, job->fuzzy);
-
-			task_text(job->task, L_INFO, "fuzzy size/modtime match for %s", strbuf_text(&shown));
-			strbuf_free(&shown);
-		}
-	}
-}
-
 static void find_like(struct file_job *job, int place, const struct entries *names, uint32_t *best)
 {
 	for (uint32_t i = 0; i < names->count; i++) {
@@ -270,8 +252,22 @@ void job_find_fuzzy(struct file_job *job)
 		for (int i = 1; i < count; i++)
 			read_names(&task->fuzzy->names[i], dest_alternate_dir(task, i - 1));
 	}
-	for (int i = 0; i < count && !job->fuzzy; i++)
-		find_same(job, i, &task->fuzzy->names[i]);
+	for (int i = 0; i < count && !job->fuzzy; i++) {
+		const struct entries *names = &task->fuzzy->names[i];
+
+		for (uint32_t n = 0; n < names->count && !job->fuzzy; n++) {
+			if (!agrees(job, job->entry, &names->items[n]) || !may_be_used(job, i, names, &names->items[n]))
+				continue;
+			job->fuzzy = xstrdup(entry_name(names, &names->items[n]));
+			job->fuzzy_place = i;
+			if (options->levels.debug[DEBUG_FUZZY] > 1) {
+				struct strbuf shown = shown_name(job, i, job->fuzzy);
+
+				task_text(task, L_INFO, "fuzzy size/modtime match for %s", strbuf_text(&shown));
+				strbuf_free(&shown);
+			}
+		}
+	}
 	if (!job->fuzzy)
 		for (int i = 0; i < count; i++)
 			find_like(job, i, &task->fuzzy->names[i], &best);

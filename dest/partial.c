@@ -42,35 +42,31 @@ struct places {
 
 /* --- the beginning and the end --- */
 
-static int parent_in_module(const struct dest *dest, const char *path, char leaf[256])
-{
-	char *clean = dest_named_in_module(dest, path), *slash;
-	size_t length = strlen(clean);
-	int fd = -1;
-
-	while (length && clean[length - 1] == '/')
-		clean[--length] = '\0';
-	slash = strrchr(clean, '/');
-	if (snprintf(leaf, 256, "%s", slash ? slash + 1 : clean) < 256) {
-		if (slash)
-			*slash = '\0';
-		fd = fs_open_follow(dest->module->root, slash ? clean : ".", O_PATH | O_DIRECTORY, 0);
-	}
-	free(clean);
-	return fd;
-}
-
 /* An absolute one is made if need be, but only itself. Without it nothing is kept. */
 static int open_shared_dir(const struct dest *dest, const char *path, bool make)
 {
 	char leaf[256];
-	int fd = dest_open_named(dest, path, O_PATH | O_DIRECTORY), parent;
+	int fd = dest_open_named(dest, path, O_PATH | O_DIRECTORY), parent = -1;
 
 	if (fd >= 0 || errno != ENOENT || !make)
 		return fd;
-	parent = dest->module ? parent_in_module(dest, path, leaf)
-			      : options_confine(dest->options,
-						fs_operator_parent_with(path, options_link_flag(dest->options), leaf));
+	if (dest->module) {
+		char *clean = dest_named_in_module(dest, path), *slash;
+		size_t length = strlen(clean);
+
+		while (length && clean[length - 1] == '/')
+			clean[--length] = '\0';
+		slash = strrchr(clean, '/');
+		if (snprintf(leaf, sizeof leaf, "%s", slash ? slash + 1 : clean) < (int)sizeof leaf) {
+			if (slash)
+				*slash = '\0';
+			parent = fs_open_follow(dest->module->root, slash ? clean : ".", O_PATH | O_DIRECTORY, 0);
+		}
+		free(clean);
+	} else {
+		parent = options_confine(dest->options,
+					 fs_operator_parent_with(path, options_link_flag(dest->options), leaf));
+	}
 	if (parent < 0)
 		return -1;
 	if (fs_mkdir_at(parent, leaf, 0700) == 0)

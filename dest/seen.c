@@ -322,22 +322,6 @@ static bool is_settled(const struct fs_stat *st)
 	return now.tv_sec - st->ctime > SETTLE_SECONDS;
 }
 
-static void note_parent(const struct dest *dest, const struct dest_dir *dir, const struct fs_stat *st)
-{
-	struct seen_dir *parent = dir->parent ? dir_of(dest->seen, dir->parent->node) : NULL;
-	uint32_t index = flist_dir(dest->list, dir->node)->parent_entry;
-	struct entry *entry;
-
-	/* The name of a directory may be that of a symlink. */
-	if (!parent || parent->is_complete || dest_enters_links(dest) || index >= parent->entries.count)
-		return;
-	entry = &parent->entries.items[index];
-	if (entry->flags & ENTRY_DUPLICATE)
-		return;
-	fill(dest->seen, &parent->entries, entry, st, false);
-	entry->dir = (uint32_t)dir->node + 1;
-}
-
 void dest_seen_finish(struct dest *dest, const struct dest_dir *dir)
 {
 	struct seen *seen = dest->seen;
@@ -372,7 +356,15 @@ void dest_seen_finish(struct dest *dest, const struct dest_dir *dir)
 			entry->flags = ENTRY_DUPLICATE;
 	}
 	keep_entries(list, ENTRY_DUPLICATE, false);
-	note_parent(dest, dir, &st);
+	struct seen_dir *parent = dir->parent ? dir_of(seen, dir->parent->node) : NULL;
+	uint32_t index = flist_dir(dest->list, dir->node)->parent_entry;
+
+	/* The name of a directory may be that of a symlink. */
+	if (parent && !parent->is_complete && !dest_enters_links(dest) && index < parent->entries.count
+	    && !(parent->entries.items[index].flags & ENTRY_DUPLICATE)) {
+		fill(seen, &parent->entries, &parent->entries.items[index], &st, false);
+		parent->entries.items[index].dir = (uint32_t)dir->node + 1;
+	}
 	/* What a later look could not rely on is not offered to it. */
 	if (!is_settled(&st))
 		st.ctime = st.ctime_nsec = 0;
