@@ -6,12 +6,9 @@
 #include "dest/basis.h"
 
 #include <ctype.h>
-#include <errno.h>
 #include <fcntl.h>
-#include <stdbool.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
 #include "dest/alternate.h"
 #include "dest/backup.h"
@@ -28,6 +25,12 @@
 
 /* --- how alike two names are: the distance of Levenshtein, bytes that differ a little being a little closer --- */
 
+/* One change of a name; a distance beside it, in the lower bits, says how much the bytes differ. */
+#define NAME_DISTANCE_UNIT (UINT32_C(1) << 16)
+/* Names that are farther apart have nothing to do with each other. */
+#define NAME_DISTANCE_LIMIT (25 * NAME_DISTANCE_UNIT)
+/* Too far to have been looked at. */
+#define NAME_DISTANCE_FAR (UINT32_C(0xffff) * NAME_DISTANCE_UNIT + 1)
 #define SUFFIX_WEIGHT 10
 
 /* From nothing to a name. */
@@ -82,7 +85,9 @@ static bool is_old_version(const char *suffix, size_t length, bool has_tilde)
 	return has_tilde && length > 2 && suffix[1] == '~' && isdigit((unsigned char)suffix[2]);
 }
 
-const char *name_suffix(const char *name, size_t *length)
+/* The end of a name that shows its kind (".gz"), its own beginning at the dot; *length 0: it has none. Marks of old versions
+ * behind it ("~", ".bak", ".~2~") are left out, numbers ("lib.so.1") do not count if there is something else. */
+static const char *name_suffix(const char *name, size_t *length)
 {
 	size_t start = strspn(name, "."), end = strlen(name);
 	const char *number = "";
@@ -105,7 +110,9 @@ const char *name_suffix(const char *name, size_t *length)
 	return number;
 }
 
-uint32_t name_distance(const char *name, const char *other, uint32_t limit)
+/* Distance of two names, with what their suffixes differ in counted ten times more. NAME_DISTANCE_FAR if their lengths alone
+ * are farther apart than `limit`. */
+static uint32_t name_distance(const char *name, const char *other, uint32_t limit)
 {
 	size_t length = strlen(name), other_length = strlen(other), suffix_length, other_suffix_length;
 	size_t apart = length > other_length ? length - other_length : other_length - length;

@@ -18,23 +18,6 @@ struct task;
 void job_find_fuzzy(struct file_job *job);
 void dest_fuzzy_leave(struct task *task); /* forget what its directories hold */
 
-/* --- how alike two names of files are: pure functions --- */
-
-/* One change of a name; a distance beside it, in the lower bits, says how much the bytes differ. */
-#define NAME_DISTANCE_UNIT (UINT32_C(1) << 16)
-/* Names that are farther apart have nothing to do with each other. */
-#define NAME_DISTANCE_LIMIT (25 * NAME_DISTANCE_UNIT)
-/* Too far to have been looked at. */
-#define NAME_DISTANCE_FAR (UINT32_C(0xffff) * NAME_DISTANCE_UNIT + 1)
-
-/* The end of a name that shows its kind (".gz"), its own beginning at the dot; *length 0: it has none. Marks of old versions
- * behind it ("~", ".bak", ".~2~") are left out, numbers ("lib.so.1") do not count if there is something else. */
-const char *name_suffix(const char *name, size_t *length);
-
-/* Distance of two names, with what their suffixes differ in counted ten times more. NAME_DISTANCE_FAR if their lengths alone
- * are farther apart than `limit`. */
-uint32_t name_distance(const char *name, const char *other, uint32_t limit);
-
 /* --- the basis of one file --- */
 
 /* What the blocks of a new content come from (doc/protocol/03-transfer.md sections 2.4 and 8). */

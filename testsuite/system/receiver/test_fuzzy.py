@@ -104,3 +104,66 @@ def test_new_file_has_the_mode_of_its_source(place, options, mode):
     result = harness.run(harness.HUAI, *options, "--no-W", "--stats", source + "/", dest + "/")
     assert result.code == 0 and b"Matched data: 0 bytes" not in result.stdout, result.text
     assert os.stat(f"{dest}/file-2").st_mode & 0o777 == mode & ~0o022
+
+
+# What lies in the destination, the file that is to come, and the line of --debug=fuzzy2, of several for the first of them.
+DISTANCES = (
+    ("file-1.1.tar.gz", "file-1.2.tar.gz", "1.00001"), ("file-1.22.tar.gz", "file-1.2.tar.gz", "1.00050"),
+    ("file-1.2.tar.gz~", "file-1.2.tar.gz", "1.00126"), ("file-1.2.tar.bz2", "file-1.2.tar.gz", "22.00605"),
+    ("README", "file-1.2.tar.gz", "45.02922"), ("README", "renamed", "7.00188"), ("moved-long-other-name", "only.bin", "58.04168"),
+    # Of two ways the one is taken that is better before bytes count.
+    (".old", "a9~.so", "36.02827"), (".9~..deb..gz", "oldgz.9~tar", "62.03370"),
+    # A suffix that the other name has not, with bytes above 127.
+    ("soa", ".lib.-1.21.\u00e9.bak", "45.64705"))
+# Too far by their lengths alone, beside one that is nearer, and just not too far.
+LENGTHS = ((("aab", "c"), "aaa", ("1.00001", "65535.00001")), (("!!a", "c"), "aaa", ("2.00128", None)))
+SUFFIXES = {
+    "a.gz": ".gz", "a.tar.gz": ".gz", "a": "", ".bashrc": "", "...a": "", ".a.b": ".b", "a.gz~": ".gz", "a.gz.bak": ".gz",
+    "a.gz.old": ".gz", "a.gz.orig": ".gz", "a.gz.~7~": ".gz", "a.bak": "", "a.so.1": ".so", "a.so.1.2": ".so", "a.1": ".1",
+    "a.1.2": ".1", "a.txt.orig.1": ".orig", "a.orig.orig": ".orig", "a.~x~": ".~x", "a.": ".", "~": ""}
+
+
+def distance(first, second):
+    """Of two names without regard to their suffixes: changes and differences of bytes, as --debug=fuzzy2 adds them up."""
+    unit = 1 << 16
+    if not first or not second:
+        return sum(unit + ord(byte) for byte in first + second)
+    row = [column * unit for column in range(len(second) + 1)]
+    for number, byte in enumerate(first):
+        diagonal, row[0] = row[0], (number + 1) * unit
+        for column, other in enumerate(second):
+            near = (row[column + 1] + ord(byte) if row[column + 1] <= row[column] else row[column] + ord(other)) + unit
+            change = diagonal + (unit + abs(ord(byte) - ord(other)) if byte != other else 0)
+            diagonal, row[column + 1] = row[column + 1], min(near, change)
+    return row[-1]
+
+
+def printed_distances(program, place, cases):
+    """Of the names in the destination and the one in the source of each case, in a directory of its own."""
+    for number, (there, name) in enumerate(cases):
+        put(f"{place}/s/{number}", name, b"new", NEW)
+        for other in there:
+            put(f"{place}/d/{number}", other)
+    result = harness.run(program, "-rny", "--debug=fuzzy2", "s/", "d/", cwd=place)
+    assert result.code == 0, result.text
+    found = [[] for _ in cases]
+    for line in result.stdout.split(b"\n"):
+        if line.startswith(b"fuzzy distance for "):
+            path, value = line[len(b"fuzzy distance for "):].decode().rsplit(" = ", 1)
+            found[int(path.rsplit("/", 2)[-2])].append(value)
+    return found
+
+
+@pytest.mark.core
+def test_distances_are_those_of_stock(place):
+    cases = [((there,), name) for there, name, _ in DISTANCES] + [(there, name) for there, name, _ in LENGTHS]
+    cases += [((name,), "x.gz") for name in SUFFIXES]
+    ours, stock = (printed_distances(program, place, cases) for program in (harness.HUAI, harness.STOCK))
+    assert ours == stock
+    expected = [(value,) for *_, value in DISTANCES] + [values for *_, values in LENGTHS]
+    for name, suffix in SUFFIXES.items():
+        whole = distance(name, "x.gz") + 10 * distance(suffix, ".gz")
+        expected.append((f"{whole >> 16}.{whole & 0xffff:05}",))
+    for case, got, values in zip(cases, ours, expected, strict=True):
+        assert all(value in (None, one) for one, value in zip(got, values, strict=True)), (case, got, values)
+    assert "65535.00001" not in ours[len(DISTANCES) + 1], ours
