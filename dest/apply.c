@@ -7,14 +7,12 @@
 #include "dest/apply.h"
 
 #include <errno.h>
-#include <fcntl.h>
 #include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
 #include "attrs/hint.h"
-#include "dest/attributes.h"
 #include "dest/decide.h"
 #include "dest/dest.h"
 #include "dest/events.h"
@@ -22,11 +20,8 @@
 #include "dest/paths.h"
 #include "dest/task.h"
 #include "fs/fake.h"
-#include "fs/file.h"
-#include "fs/temp.h"
 #include "lib/alloc.h"
 #include "lib/log.h"
-#include "options.h"
 #include "options/owners.h"
 #include "wire/request.h"
 

@@ -4,7 +4,6 @@
  * peer or by the local source; whether they are that; and setting them.
  */
 #include <errno.h>
-#include <fcntl.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -16,9 +15,7 @@
 #include "dest/job.h"
 #include "dest/paths.h"
 #include "dest/task.h"
-#include "flist/attributes.h"
 #include "flist/paths.h"
-#include "flist/receive.h"
 #include "flist/receive_attributes.h"
 #include "fs/fake.h"
 #include "wire/request.h"

@@ -16,7 +16,6 @@
 #include "dest/paths.h"
 #include "dest/task.h"
 #include "fs/copy.h"
-#include "fs/file.h"
 #include "fs/operator.h"
 #include "fs/temp.h"
 #include "lib/exit.h"

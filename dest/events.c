@@ -7,10 +7,7 @@
 #include <stdlib.h>
 
 #include "dest/dest.h"
-#include "dest/job.h"
 #include "dest/paths.h"
-#include "dest/task.h"
-#include "flist/paths.h"
 #include "flist/received.h"
 
 /* --- a task's list of them --- */

@@ -3,10 +3,8 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
-#include <stdarg.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 #include <unistd.h>
 
 #include "attrs/hint.h"
@@ -19,7 +17,6 @@
 #include "dest/dest.h"
 #include "dest/events.h"
 #include "dest/file.h"
-#include "dest/job.h"
 #include "dest/partial.h"
 #include "dest/paths.h"
 #include "dest/seen.h"

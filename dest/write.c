@@ -13,10 +13,8 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "attrs/hint.h"
 #include "dest/alternate.h"
 #include "dest/apply.h"
-#include "dest/backup.h"
 #include "dest/dest.h"
 #include "dest/events.h"
 #include "dest/job.h"
@@ -25,10 +23,7 @@
 #include "dest/task.h"
 #include "fs/copy.h"
 #include "fs/file.h"
-#include "fs/temp.h"
 #include "lib/block_count.h"
-#include "lib/exit.h"
-#include "wire/request.h"
 
 #define UNNAMED_MAX (1u << 20)
 
