@@ -162,8 +162,8 @@ uint32_t received_acls_read(struct flist_receiver *receiver, uint32_t mode)
 	}
 	if (!pair.number[0] && !pair.number[1])
 		return 0;
-	uint64_t *number = hashmap_put(&attributes->pair_numbers, pair.number[0], pair.number[1],
-				       attributes->pairs.count + 1, &inserted);
+	uint64_t *number =
+		hashmap_put(&attributes->pair_numbers, pair.number[0], pair.number[1], attributes->pairs.count + 1, &inserted);
 
 	if (inserted) {
 		account(receiver, sizeof pair + 2 * sizeof(struct hashmap_slot));

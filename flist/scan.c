@@ -335,7 +335,8 @@ static void note_directory(struct flist *list, uint16_t base_index, const char *
 	struct attr_source *source = flist_base_source(list, base_index, transfer, &path);
 	struct flist_base *base = &list->bases.items[base_index];
 
-	if (!list->module_source && !list->from_base && !source->attr_root.trusting && path.length && source->attr_root.fd >= 0) {
+	if (!list->module_source && !list->from_base && !source->attr_root.trusting && path.length
+	    && source->attr_root.fd >= 0) {
 		if (!base->anchors)
 			base->anchors = source->attr_root.anchors = fs_anchors_new();
 		/* What is not there is reported by those who want it. */
@@ -346,8 +347,8 @@ static void note_directory(struct flist *list, uint16_t base_index, const char *
 
 /*
  * Add the object that a path names to `entries`; true if there and wanted, or if it is to be listed as missing. What is wrong
- * with it is reported. transfer: its transfer name; merged_for: see rules_exclude. NULL: it is a parent that --relative implies,
- * stat'ed through links and not subject to the rules.
+ * with it is reported. transfer: its transfer name; merged_for: see rules_exclude. NULL: it is a parent that --relative
+ * implies, stat'ed through links and not subject to the rules.
  */
 static bool add_object(struct flist *list, const struct flist_part *part, const char *transfer, struct entries *entries,
 		       const char *merged_for)
@@ -361,8 +362,8 @@ static bool add_object(struct flist *list, const struct flist_part *part, const 
 	int error = errno;
 
 	/* Nothing below a parent can be listed without it; one that is gone was reported with what it was asked for. */
-	if (result == SCAN_MISSING && (merged_for || error != ENOENT)
-	    && report_absent(list, part->base, source, text, error) && merged_for) {
+	if (result == SCAN_MISSING && (merged_for || error != ENOENT) && report_absent(list, part->base, source, text, error)
+	    && merged_for) {
 		entries_add(entries, part->path, strlen(part->path))->root = part->base;
 	} else if (result == SCAN_OK && entries->count > before) {
 		struct entry *entry = last_entry(entries);
@@ -398,7 +399,8 @@ static void add_named(struct flist *list, int32_t node, const struct flist_part 
 		struct flist_part parent = { .base = part->base, .content = true, .path = first };
 
 		strbuf_add_path(&transfer, first);
-		if (!last || last->root != part->base || !entry_is_implied(last) || strcmp(entry_name(entries, last), first) != 0)
+		if (!last || last->root != part->base || !entry_is_implied(last)
+		    || strcmp(entry_name(entries, last), first) != 0)
 			add_object(list, &parent, strbuf_text(&transfer), entries, NULL);
 		flist_parts_add(list, deeper, &below);
 		free(first);
