@@ -39,7 +39,6 @@ struct outcome {
 
 struct refresh {
 	const struct options *options;
-	struct config *config;
 	char *daemon_root;  /* this process does not enter it: "" for none */
 	int code;           /* the first that was not 0; a failure that a retry may fix comes before a faulty configuration */
 };
@@ -161,40 +160,32 @@ static void say(const struct refresh *refresh, const struct module *module, cons
 	fflush(stdout);
 }
 
-/* Run it in a process of its own. The exit code, and what it said. */
-static int run_apart(const struct refresh *refresh, const struct module *module, struct outcome *outcome)
-{
-	int ends[2], status, code;
-	pid_t pid;
-
-	*outcome = (struct outcome){ 0, 0 };
-	if (pipe(ends) < 0)
-		return EXIT_IPC;
-	fflush(stdout);
-	pid = fork();
-	if (pid == 0) {
-		close(ends[0]);
-		prctl(PR_SET_PDEATHSIG, SIGTERM);
-		code = (has_snapshot(module) ? refresh_snapshot : refresh_tree)(refresh, module, outcome);
-		fs_write_all(ends[1], (const char *)outcome, sizeof *outcome);
-		exit_with(code);
-	}
-	close(ends[1]);
-	if (pid > 0 && read(ends[0], outcome, sizeof *outcome) < (ssize_t)sizeof *outcome)
-		*outcome = (struct outcome){ 0, 0 };
-	close(ends[0]);
-	status = pid < 0 ? -1 : process_wait(pid);
-	return status == -1 ? EXIT_IPC : WIFEXITED(status) ? WEXITSTATUS(status) : EXIT_SIGNAL;
-}
-
+/* Runs it in a process of its own; the exit code. */
 static int refresh_once(const struct refresh *refresh, const struct module *module)
 {
-	struct outcome outcome;
+	struct outcome outcome = { 0, 0 };
 	const int64_t began = clock_nanoseconds();
+	int ends[2], status = -1, code;
 	char *line;
-	int code;
+	pid_t pid;
 
-	code = run_apart(refresh, module, &outcome);
+	if (pipe(ends) == 0) {
+		fflush(stdout);
+		pid = fork();
+		if (pid == 0) {
+			close(ends[0]);
+			prctl(PR_SET_PDEATHSIG, SIGTERM);
+			code = (has_snapshot(module) ? refresh_snapshot : refresh_tree)(refresh, module, &outcome);
+			fs_write_all(ends[1], (const char *)&outcome, sizeof outcome);
+			exit_with(code);
+		}
+		close(ends[1]);
+		if (pid > 0 && read(ends[0], &outcome, sizeof outcome) < (ssize_t)sizeof outcome)
+			outcome = (struct outcome){ 0, 0 };
+		close(ends[0]);
+		status = pid < 0 ? -1 : process_wait(pid);
+	}
+	code = status == -1 ? EXIT_IPC : WIFEXITED(status) ? WEXITSTATUS(status) : EXIT_SIGNAL;
 	line = xasprintf("%" PRIu64 " entries, %" PRIu64 " changed, %.2f seconds%s", outcome.entries, outcome.changed,
 			 (double)(clock_nanoseconds() - began) / (double)CLOCK_SECOND, code ? ", not complete" : "");
 	if (outcome.entries || !code)
@@ -264,66 +255,50 @@ static bool is_named(const struct options *options, const char *name)
 	return !options->operands.count;
 }
 
-/* Reports operands that name no such module; all others are refreshed nevertheless. */
-static void check_names(struct refresh *refresh)
-{
-	const struct args *names = &refresh->options->operands;
-
-	for (size_t i = 0; i < names->count; i++) {
-		const struct module *module = config_find_module(refresh->config, names->items[i]);
-
-		if (module && has_attrs(module) && !module->disabled)
-			continue;
-		log_error("%s: %s \"%s\"%s", refresh->options->config_file, module ? "module" : "there is no module",
-			  names->items[i], !module ? "" : module->disabled ? " has a value that cannot be used"
-			  : " has neither \"attr snapshot\" nor \"real file prefix\"");
-		note_code(refresh, EXIT_SYNTAX);
-	}
-}
-
-/* A hook that does nothing is not what anybody wants. */
-static void check_choice(struct refresh *refresh)
-{
-	for (size_t i = 0; i < refresh->config->modules.count; i++)
-		if (has_attrs(&refresh->config->modules.items[i]))
-			return;
-	log_error("%s: no module has an \"attr snapshot\" or a \"real file prefix\"", refresh->options->config_file);
-	note_code(refresh, EXIT_SYNTAX);
-}
-
-static void load(struct refresh *refresh)
-{
-	const struct options *options = refresh->options;
-	struct config_problems problems = CONFIG_PROBLEMS_INIT;
-
-	refresh->config =
-		config_load(options->config_file, options->dparams.items, options->dparams.count, CONFIG_SESSION, &problems);
-	if (config_problems_worst(&problems) >= (int)CONFIG_ERROR)
-		note_code(refresh, EXIT_SYNTAX);
-	config_problems_report(&problems, CONFIG_ERROR);
-}
-
 int daemon_refresh_main(struct options *options)
 {
 	struct refresh refresh = { .options = options };
+	struct config_problems problems = CONFIG_PROBLEMS_INIT;
+	struct config *config;
+	bool has_any = false;
 
 	/* Names of paths are below one module. */
 	if (options->attr_refresh && strcmp(options->attr_refresh, "dirs") && options->operands.count != 1)
 		die(EXIT_SYNTAX, "rsync: --attr-refresh=%s lists paths of one module: name that one", options->attr_refresh);
 	exit_set_quiet(true);
-	load(&refresh);
-	if (!refresh.config)
+	config = config_load(options->config_file, options->dparams.items, options->dparams.count, CONFIG_SESSION, &problems);
+	if (config_problems_worst(&problems) >= (int)CONFIG_ERROR)
+		note_code(&refresh, EXIT_SYNTAX);
+	config_problems_report(&problems, CONFIG_ERROR);
+	if (!config)
 		return EXIT_SYNTAX;
-	refresh.daemon_root = config_text(refresh.config->globals.daemon_chroot);
-	check_names(&refresh);
-	check_choice(&refresh);
-	for (size_t i = 0; i < refresh.config->modules.count; i++) {
-		const struct module *module = &refresh.config->modules.items[i];
+	refresh.daemon_root = config_text(config->globals.daemon_chroot);
+	/* Operands that name no such module; all others are refreshed nevertheless. */
+	for (size_t i = 0; i < options->operands.count; i++) {
+		const char *name = options->operands.items[i];
+		const struct module *module = config_find_module(config, name);
+
+		if (module && has_attrs(module) && !module->disabled)
+			continue;
+		log_error("%s: %s \"%s\"%s", options->config_file, module ? "module" : "there is no module", name,
+			  !module ? "" : module->disabled ? " has a value that cannot be used"
+			  : " has neither \"attr snapshot\" nor \"real file prefix\"");
+		note_code(&refresh, EXIT_SYNTAX);
+	}
+	for (size_t i = 0; i < config->modules.count; i++)
+		has_any |= has_attrs(&config->modules.items[i]);
+	/* A hook that does nothing is not what anybody wants. */
+	if (!has_any) {
+		log_error("%s: no module has an \"attr snapshot\" or a \"real file prefix\"", options->config_file);
+		note_code(&refresh, EXIT_SYNTAX);
+	}
+	for (size_t i = 0; i < config->modules.count; i++) {
+		const struct module *module = &config->modules.items[i];
 
 		if (has_attrs(module) && !module->disabled && is_named(options, module->name))
 			refresh_module(&refresh, module);
 	}
 	free(refresh.daemon_root);
-	config_free(refresh.config);
+	config_free(config);
 	return refresh.code;
 }
