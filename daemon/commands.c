@@ -93,18 +93,10 @@ static void command_detach(bool output_too)
 
 /* --- the request: its length, then NUL-terminated "NAME=VALUE" strings --- */
 
-static void add_variable(struct strbuf *out, const char *name, const char *value)
-{
-	strbuf_addf(out, "%s=%s", name, value);
-	strbuf_add_char(out, 0);
-}
-
 static void add_argument(struct strbuf *out, size_t *number, const char *value)
 {
-	char name[32];
-
-	snprintf(name, sizeof name, "RSYNC_ARG%zu", (*number)++);
-	add_variable(out, name, value);
+	strbuf_addf(out, "RSYNC_ARG%zu=%s", (*number)++, value);
+	strbuf_add_char(out, 0);
 }
 
 static int command_send_request(int fd, const struct daemon_session *session)
@@ -114,7 +106,8 @@ static int command_send_request(int fd, const struct daemon_session *session)
 	size_t number = 0;
 	int result;
 
-	add_variable(&text, "RSYNC_REQUEST", *request ? request : "(NONE)");
+	strbuf_addf(&text, "RSYNC_REQUEST=%s", *request ? request : "(NONE)");
+	strbuf_add_char(&text, 0);
 	for (size_t i = 0; i < session->words.count; i++)
 		add_argument(&text, &number, session->words.items[i]);
 	add_argument(&text, &number, ".");

@@ -19,7 +19,6 @@
 #include <sys/socket.h>
 #include <sys/un.h>
 #include <sys/wait.h>
-#include <time.h>
 #include <unistd.h>
 
 #include "fs/file.h"
@@ -43,15 +42,6 @@ struct board_slot {
 	_Atomic uint64_t counts[BOARD_COUNTS];
 	_Atomic char texts[BOARD_TEXTS][BOARD_TEXT];
 };
-
-const char *board_state_name(enum board_state state)
-{
-	static const char *const names[BOARD_STATES] = {
-		"handshake", "authentication", "listing", "sending", "receiving", "ending",
-	};
-
-	return names[state];
-}
 
 bool board_reach(struct board_slot *slot, enum board_step step)
 {
@@ -424,7 +414,7 @@ bool listen_open(const struct listen_request *request, listen_sockets *sockets)
 
 /* --- systemd --- */
 
-int listen_from_systemd(listen_sockets *sockets)
+void listen_from_systemd(listen_sockets *sockets)
 {
 	const char *pid = getenv("LISTEN_PID"), *count = getenv("LISTEN_FDS");
 	int passed = pid && count && strtol(pid, NULL, 10) == (long)getpid() ? atoi(count) : 0;
@@ -438,7 +428,6 @@ int listen_from_systemd(listen_sockets *sockets)
 		fcntl(fd, F_SETFD, FD_CLOEXEC);
 		vec_push(sockets, fd);
 	}
-	return passed > 0 ? passed : 0;
 }
 
 void listen_notify(const char *state)

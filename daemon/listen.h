@@ -29,7 +29,6 @@ enum board_state {
 	BOARD_HANDSHAKE, BOARD_AUTHENTICATION, BOARD_LISTING, BOARD_SENDING, BOARD_RECEIVING, BOARD_ENDING,
 	BOARD_STATES
 };
-const char *board_state_name(enum board_state state);
 
 /*
  * How far a client has come. Until it is admitted the listener may dismiss it, to have room for others. Both sides change the
@@ -148,8 +147,8 @@ struct listen_request {
 bool listen_open(const struct listen_request *request, listen_sockets *sockets);
 /* Bind only: without listening, no client can connect. */
 bool listen_bind(const struct listen_request *request, listen_sockets *sockets);
-/* Take over the sockets of LISTEN_FDS, if they are meant for this process. Returns how many there were. */
-int listen_from_systemd(listen_sockets *sockets);
+/* Take over the sockets of LISTEN_FDS, if they are meant for this process. */
+void listen_from_systemd(listen_sockets *sockets);
 /* Tell systemd (NOTIFY_SOCKET) something; nothing happens where nobody listens. */
 void listen_notify(const char *state);
 

@@ -19,7 +19,6 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "attrs/entry.h"
 #include "attrs/snapshot.h"
 #include "lib/strbuf.h"
 #include "loadparm.h"

@@ -329,6 +329,9 @@ void metrics_update(struct metrics *metrics, bool now)
 
 void status_format(struct children *children, int64_t now, struct strbuf *out)
 {
+	static const char *const states[BOARD_STATES] = {
+		"handshake", "authentication", "listing", "sending", "receiving", "ending",
+	};
 	uint64_t received = 0, sent = 0, files = 0, speed = 0;
 	int connections = 0;
 
@@ -348,7 +351,7 @@ void status_format(struct children *children, int64_t now, struct strbuf *out)
 		if (!localtime_r(&start, &parts) || !strftime(time_text, sizeof time_text, "%Y/%m/%d %H:%M:%S", &parts))
 			time_text[0] = 0;
 		strbuf_addf(out, "%d %s since %s (%" PRIu64 " s): %s%s%s module %s, received %" PRIu64 ", sent %" PRIu64
-			    ", files %" PRIu64 ", %" PRIu64 " bytes/s\n", (int)child->pid, board_state_name(view.state),
+			    ", files %" PRIu64 ", %" PRIu64 " bytes/s\n", (int)child->pid, states[view.state],
 			    time_text, seconds, view.texts[BOARD_USER], *view.texts[BOARD_USER] ? "@" : "",
 			    *view.texts[BOARD_ADDRESS] ? view.texts[BOARD_ADDRESS] : "-",
 			    *view.texts[BOARD_MODULE] ? view.texts[BOARD_MODULE] : "-", view.received, view.sent,

@@ -8,7 +8,6 @@
 
 #include <signal.h>
 #include <stddef.h>
-#include <stdint.h>
 #include <stdnoreturn.h>
 #include <sys/resource.h>
 
