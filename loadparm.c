@@ -149,32 +149,6 @@ static char **string_field(void *base, const struct parameter *parameter)
 	return (char **)((char *)base + parameter->offset);
 }
 
-/* All defaults, the strings owned by `config`. */
-static void parameters_set_defaults(struct config *config)
-{
-	struct module *module = &config->defaults;
-
-	for (size_t i = 0; i < PARAMETER_COUNT; i++)
-		if (parameters[i].type <= P_PATH)
-			*string_field(parameters[i].global ? (void *)&config->globals : module, &parameters[i]) =
-				config_keep(config, "");
-	module->name = config_keep(config, "");
-	config->globals.port = 873;
-	config->globals.listen_backlog = SOMAXCONN; /* what does not fit is lost: clients hang */
-	config->globals.max_connections_per_host = 100; /* a network behind one address has fewer; nobody gets all places */
-	config->globals.minimum_rate = 16384;           /* a modem moves it in fifteen seconds */
-	module->use_chroot = module->munge_symlinks = module->numeric_ids = module->open_noatime = UNSET;
-	module->list = module->read_only = module->reverse_lookup = module->forward_lookup = module->strict_modes = true;
-	module->log_format = config_keep(config, "%o %h [%a] %m (%u) %f %l");
-	module->syslog_tag = config_keep(config, "rsyncd");
-	module->syslog_facility = LOG_DAEMON;
-	module->lock_file = config_keep(config, "/var/run/rsyncd.lock");
-	module->max_verbosity = 1;
-	module->memory_limit = MEMORY_LIMIT < SIZE_MAX ? (size_t)MEMORY_LIMIT : SIZE_MAX / 4;
-	module->cpu_limit = 600;
-	module->timeout = 600; /* doc/protocol/08-security.md section 8: a stalled transfer must not hold its slot for ever */
-}
-
 static bool parse_size(const char *text, size_t *size)
 {
 	static const char units[] = "KMG";
@@ -561,48 +535,45 @@ static bool load_file(struct loader *loader, const char *path)
 	return ok;
 }
 
-/* Paths that depend on the client, or on the module's name, are only known in a session. */
-static void check_prefix(struct loader *loader, const struct module *module)
-{
-	const struct config_place *line = config_place_of(loader->config, module->real_file_prefix);
-	char *daemon_root = config_text(loader->config->globals.daemon_chroot);
-	struct strbuf why = STRBUF_INIT;
-	struct module_place place;
-	struct fs_root root;
-
-	place_split(&place, module->path, place_divides(module, module->path));
-	if (place_open_prefix(&place, daemon_root, module->real_file_prefix, &root) < 0) {
-		place_explain_prefix(&place, daemon_root, module->real_file_prefix, errno, &why);
-		loader->file = line->file;
-		loader->line = line->line;
-		problem(loader, CONFIG_ERROR, "%s", strbuf_text(&why));
-	} else {
-		fs_root_close(&root);
-	}
-	place_free(&place);
-	strbuf_free(&why);
-	free(daemon_root);
-}
-
 static void check_modules(struct loader *loader)
 {
 	for (size_t i = 0; i < loader->config->modules.count; i++) {
 		struct module *module = &loader->config->modules.items[i];
 		const struct config_place *header = config_place_of(loader->config, module->name);
+		const char *prefix = module->real_file_prefix;
 
 		loader->file = header->file;
 		loader->line = header->line;
-		if (module->fake_super && (*module->attr_snapshot || *module->real_file_prefix)) {
+		if (module->fake_super && (*module->attr_snapshot || *prefix)) {
 			problem(loader, CONFIG_ERROR, "module \"%s\" has \"fake super\" and attributes of another origin",
 				module->name);
 			module->disabled = true;
 		}
-		if (loader->mode == CONFIG_CHECK && *module->real_file_prefix && !strchr(module->real_file_prefix, '%') &&
-		    !strchr(module->path, '%'))
-			check_prefix(loader, module);
+		/* Paths that depend on the client, or on the module's name, are only known in a session. */
+		if (loader->mode == CONFIG_CHECK && *prefix && !strchr(prefix, '%') && !strchr(module->path, '%')) {
+			char *daemon_root = config_text(loader->config->globals.daemon_chroot);
+			struct strbuf why = STRBUF_INIT;
+			struct module_place place;
+			struct fs_root root;
+
+			place_split(&place, module->path, place_divides(module, module->path));
+			if (place_open_prefix(&place, daemon_root, prefix, &root) == 0) {
+				fs_root_close(&root);
+			} else {
+				const struct config_place *line = config_place_of(loader->config, prefix);
+
+				place_explain_prefix(&place, daemon_root, prefix, errno, &why);
+				loader->file = line->file;
+				loader->line = line->line;
+				problem(loader, CONFIG_ERROR, "%s", strbuf_text(&why));
+				strbuf_free(&why);
+			}
+			place_free(&place);
+			free(daemon_root);
+		}
 		if (!*module->attr_snapshot)
 			continue;
-		if (*module->real_file_prefix) {
+		if (*prefix) {
 			problem(loader, CONFIG_ERROR, "module \"%s\" has both an attr snapshot and a real file prefix",
 				module->name);
 			module->disabled = true;
@@ -621,9 +592,29 @@ struct config *config_load(const char *path, char *const *dparams, size_t dparam
 		.config = config, .problems = problems, .mode = mode, .dparams = dparams, .dparam_count = dparam_count,
 		.section = NO_MODULE, .file = path,
 	};
+	struct module *module = &config->defaults;
 	bool ok;
 
-	parameters_set_defaults(config);
+	/* All defaults, the strings owned by `config`. */
+	for (size_t i = 0; i < PARAMETER_COUNT; i++)
+		if (parameters[i].type <= P_PATH)
+			*string_field(parameters[i].global ? (void *)&config->globals : module, &parameters[i]) =
+				config_keep(config, "");
+	module->name = config_keep(config, "");
+	config->globals.port = 873;
+	config->globals.listen_backlog = SOMAXCONN; /* what does not fit is lost: clients hang */
+	config->globals.max_connections_per_host = 100; /* a network behind one address has fewer; nobody gets all places */
+	config->globals.minimum_rate = 16384;           /* a modem moves it in fifteen seconds */
+	module->use_chroot = module->munge_symlinks = module->numeric_ids = module->open_noatime = UNSET;
+	module->list = module->read_only = module->reverse_lookup = module->forward_lookup = module->strict_modes = true;
+	module->log_format = config_keep(config, "%o %h [%a] %m (%u) %f %l");
+	module->syslog_tag = config_keep(config, "rsyncd");
+	module->syslog_facility = LOG_DAEMON;
+	module->lock_file = config_keep(config, "/var/run/rsyncd.lock");
+	module->max_verbosity = 1;
+	module->memory_limit = MEMORY_LIMIT < SIZE_MAX ? (size_t)MEMORY_LIMIT : SIZE_MAX / 4;
+	module->cpu_limit = 600;
+	module->timeout = 600; /* doc/protocol/08-security.md section 8: a stalled transfer must not hold its slot for ever */
 	ok = load_file(&loader, path);
 	if (mode == CONFIG_LISTENER)
 		apply_dparams(&loader);

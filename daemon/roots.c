@@ -318,37 +318,28 @@ static bool add_group(struct identity *identity, const char *name, struct fault 
 	return true;
 }
 
-static bool add_groups(struct identity *identity, char *text, struct fault fault)
-{
-	struct config_list list;
-	char *name;
-	gid_t gid;
-
-	config_list_start(&list, text);
-	while ((name = config_list_next(&list)))
-		if (!add_group(identity, name, fault))
-			return false;
-	if (!identity->set_gid || identity->gids.count)
-		return true;
-	if (!find_gid("nobody", &gid) && !find_gid("nogroup", &gid))
-		return invalid(fault, "gid", "nobody");
-	vec_push(&identity->gids, gid);
-	return true;
-}
-
 bool identity_find(const struct module *module, struct identity *identity, struct strbuf *log, struct strbuf *answer)
 {
 	const struct fault fault = { log, answer };
 	char *uid = config_text(module->uid), *gid = config_text(module->gid);
 	const char *user = *uid ? uid : "nobody";
-	bool root = geteuid() == 0, ok;
+	bool root = geteuid() == 0, ok = true;
+	struct config_list list;
+	gid_t nobody;
+	char *name;
 
 	identity->set_uid = *uid || root;
 	identity->set_gid = *gid || root;
 	if (identity->set_uid && !find_uid(user, &identity->uid))
 		ok = invalid(fault, "uid", user);
-	else
-		ok = add_groups(identity, gid, fault);
+	config_list_start(&list, gid);
+	while (ok && (name = config_list_next(&list)))
+		ok = add_group(identity, name, fault);
+	if (ok && identity->set_gid && !identity->gids.count) {
+		ok = find_gid("nobody", &nobody) || find_gid("nogroup", &nobody) || invalid(fault, "gid", "nobody");
+		if (ok)
+			vec_push(&identity->gids, nobody);
+	}
 	free(uid);
 	free(gid);
 	return ok;

@@ -162,19 +162,6 @@ static int resolves(const struct host_peer *peer, const char *name)
 	return error == EAI_NONAME && !hosts_look_up(name, AF_UNSPEC, peer->address, &same) ? 0 : -1;
 }
 
-static enum verdict match_by_lookup(const char *token, const struct host_peer *peer)
-{
-	int same = resolves(peer, token);
-
-	if (same < 0)
-		return BLIND;
-	if (same && peer->learned && !strcmp(peer->name, "UNDETERMINED")) {
-		strbuf_reset(peer->learned);
-		strbuf_add_string(peer->learned, token);
-	}
-	return same ? MATCH : MISS;
-}
-
 static bool has_name(const struct host_peer *peer)
 {
 	return strcmp(peer->name, "UNKNOWN") != 0 && strcmp(peer->name, "UNDETERMINED") != 0;
@@ -197,6 +184,7 @@ static enum verdict match_name(const char *token, const struct host_peer *peer)
 {
 	char *name = xstrdup(peer->name);
 	bool same;
+	int found;
 
 	for (char *at = name; *at; at++)
 		*at = (char)tolower((unsigned char)*at);
@@ -204,8 +192,14 @@ static enum verdict match_name(const char *token, const struct host_peer *peer)
 	free(name);
 	if (same)
 		return MATCH;
-	if (peer->forward_lookup && !is_pattern(token))
-		return match_by_lookup(token, peer);
+	if (peer->forward_lookup && !is_pattern(token)) {
+		found = resolves(peer, token);
+		if (found > 0 && peer->learned && !strcmp(peer->name, "UNDETERMINED")) {
+			strbuf_reset(peer->learned);
+			strbuf_add_string(peer->learned, token);
+		}
+		return found < 0 ? BLIND : found ? MATCH : MISS;
+	}
 	/* Names of clients are ASCII: what is not cannot be compared with them. */
 	return has_name(peer) && is_ascii(token) ? MISS : BLIND;
 }
