@@ -251,30 +251,11 @@ static _Atomic uint64_t *find_logged(const struct snapshots *snapshots, const ch
 	return NULL;
 }
 
-/* The old list of modules, with what has been logged of them, makes room for the new one. */
-static void carry_over(struct snapshots *snapshots, const struct snapshots *old)
-{
-	size_t size = snapshots->modules.count * sizeof *snapshots->logged;
-	void *shared = size ? mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0) : MAP_FAILED;
-
-	/* Without this memory every process logs for itself. */
-	snapshots->logged = shared == MAP_FAILED ? NULL : shared;
-	snapshots->logged_count = shared == MAP_FAILED ? 0 : snapshots->modules.count;
-	for (size_t i = 0; i < snapshots->logged_count; i++) {
-		const struct snapshot_module *module = &snapshots->modules.items[i];
-		_Atomic uint64_t *before = find_logged(old, module->module->name, snapshots->files.items[module->file]->path);
-
-		atomic_store(&snapshots->logged[i], before ? atomic_load(before) : 0);
-	}
-	free(old->modules.items);
-	if (old->logged)
-		munmap((void *)old->logged, old->logged_count * sizeof *old->logged);
-	config_free(old->config);
-}
-
 static void take_modules(struct snapshots *snapshots, struct config *config)
 {
 	const struct snapshots old = *snapshots;
+	void *shared;
+	size_t size;
 
 	snapshots->config = config;
 	memset(&snapshots->modules, 0, sizeof snapshots->modules);
@@ -311,7 +292,22 @@ static void take_modules(struct snapshots *snapshots, struct config *config)
 		file->checked = false;
 		file->serial = 0;
 	}
-	carry_over(snapshots, &old);
+	/* The old list of modules, with what has been logged of them, makes room for the new one. */
+	size = snapshots->modules.count * sizeof *snapshots->logged;
+	shared = size ? mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0) : MAP_FAILED;
+	/* Without this memory every process logs for itself. */
+	snapshots->logged = shared == MAP_FAILED ? NULL : shared;
+	snapshots->logged_count = shared == MAP_FAILED ? 0 : snapshots->modules.count;
+	for (size_t i = 0; i < snapshots->logged_count; i++) {
+		const struct snapshot_module *module = &snapshots->modules.items[i];
+		_Atomic uint64_t *before = find_logged(&old, module->module->name, snapshots->files.items[module->file]->path);
+
+		atomic_store(&snapshots->logged[i], before ? atomic_load(before) : 0);
+	}
+	free(old.modules.items);
+	if (old.logged)
+		munmap((void *)old.logged, old.logged_count * sizeof *old.logged);
+	config_free(old.config);
 }
 
 static bool configuration_has_changed(const struct snapshots *snapshots)

@@ -57,29 +57,22 @@ struct metrics {
 
 /* --- counting --- */
 
-/* Only the modules of the configuration get a row, whatever a process says. */
-static struct module_counts *find_module(struct metrics *metrics, const char *name)
-{
-	struct module_counts new = { .name = NULL };
-
-	for (size_t i = 0; i < metrics->modules.count; i++)
-		if (!strcmp(metrics->modules.items[i].name, name))
-			return &metrics->modules.items[i];
-	if (!snapshots_knows_module(metrics->snapshots, name))
-		return &metrics->modules.items[0];
-	new.name = xstrdup(name);
-	vec_push(&metrics->modules, new);
-	return &metrics->modules.items[metrics->modules.count - 1];
-}
-
 /* Add what has come since the last time. A count never goes back. */
 static struct module_counts *count_slot(struct metrics *metrics, int slot)
 {
-	struct module_counts *module;
+	struct module_counts *module, new = { .name = NULL };
 	struct board_view view;
+	size_t row = 0;
 
 	board_read(children_board(metrics->children, slot), &view);
-	module = find_module(metrics, view.texts[BOARD_MODULE]);
+	while (row < metrics->modules.count && strcmp(metrics->modules.items[row].name, view.texts[BOARD_MODULE]) != 0)
+		row++;
+	/* Only the modules of the configuration get a row, whatever a process says. */
+	if (row == metrics->modules.count && snapshots_knows_module(metrics->snapshots, view.texts[BOARD_MODULE])) {
+		new.name = xstrdup(view.texts[BOARD_MODULE]);
+		vec_push(&metrics->modules, new);
+	}
+	module = &metrics->modules.items[row < metrics->modules.count ? row : 0];
 	const uint64_t now[TRAFFICS] = {
 		view.received, view.sent, view.counts[BOARD_FILES], view.counts[BOARD_STALE], view.counts[BOARD_MISSING],
 	};
@@ -259,26 +252,6 @@ static void format(struct metrics *metrics, struct strbuf *out)
 
 /* --- the file --- */
 
-static int replace_file(const struct metrics *metrics, const struct strbuf *text)
-{
-	char leaf[FS_TEMP_NAME_SIZE];
-	int dir_fd = fs_operator_parent(metrics->path, leaf), result = -1;
-	struct fs_temp temp;
-
-	if (dir_fd >= 0 && fs_temp_create(&temp, dir_fd, leaf) == 0) {
-		if (fs_write_all(temp.fd, text->data, text->length) == 0 && fchmod(temp.fd, 0644) == 0) {
-			result = fs_temp_commit(&temp, leaf);
-		} else {
-			const int error = errno;
-
-			fs_temp_discard(&temp);
-			errno = error;
-		}
-	}
-	fs_close(dir_fd);
-	return result;
-}
-
 struct metrics *metrics_new(const char *path, struct children *children, struct snapshots *snapshots)
 {
 	struct metrics *metrics = xcalloc(1, sizeof *metrics);
@@ -304,13 +277,26 @@ int metrics_wait(const struct metrics *metrics)
 void metrics_update(struct metrics *metrics, bool now)
 {
 	struct strbuf text = STRBUF_INIT;
+	char leaf[FS_TEMP_NAME_SIZE];
+	struct fs_temp temp;
 
 	if (!*metrics->path || (!now && metrics_wait(metrics) > 0))
 		return;
 	format(metrics, &text);
 	if (now || metrics->failing || strcmp(strbuf_text(&text), strbuf_text(&metrics->written)) != 0) {
-		bool ok = replace_file(metrics, &text) == 0;
+		int dir_fd = fs_operator_parent(metrics->path, leaf);
+		bool ok = dir_fd >= 0 && fs_temp_create(&temp, dir_fd, leaf) == 0;
 
+		if (ok && (fs_write_all(temp.fd, text.data, text.length) < 0 || fchmod(temp.fd, 0644) < 0)) {
+			const int error = errno;
+
+			fs_temp_discard(&temp);
+			errno = error;
+			ok = false;
+		} else if (ok) {
+			ok = fs_temp_commit(&temp, leaf) == 0;
+		}
+		fs_close(dir_fd);
 		/* A failure is logged once, until the file can be written again. */
 		if (!ok && !metrics->failing)
 			log_errno(L_ERROR, errno, "cannot write metrics file %s", metrics->path);
