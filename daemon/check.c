@@ -286,34 +286,15 @@ static void describe_daemon(const struct check *check)
 
 /* --- the daemon as a whole --- */
 
-/* The port may be in use, by the daemon that the configuration is for: it plays no part here. */
-static void check_address(struct subject *daemon)
-{
-	const char *value = daemon->check->config->globals.address;
-	char *address = known_text(value);
-	const struct listen_request request = {
-		.address = address, .family = daemon->check->options->ip_family, .socket_options = "",
-	};
-	listen_sockets sockets = VEC_INIT;
-	struct strbuf output = STRBUF_INIT;
-
-	if (address && try(daemon, &output)) {
-		listen_bind(&request, &sockets);
-		_exit(EXIT_OK);
-	}
-	/* One line says enough of it. */
-	if (output.length)
-		strbuf_truncate(&output, strcspn(output.data, "\n"));
-	complain_of(daemon, value, CONFIG_UNSERVED, "address", &output);
-	free(address);
-}
-
 /* Checks the files that the listener opens with all of its rights. It does not start without some, and runs without others. */
 static void check_listener(struct check *check)
 {
 	const struct config *config = check->config;
 	const char *log = check->options->log_file ? check->options->log_file : config->defaults.log_file;
 	struct subject daemon = { .check = check };
+	struct strbuf output = STRBUF_INIT;
+	const char *value;
+	char *address;
 
 	check_writable(&daemon, config->globals.pid_file, "pid file", CONFIG_UNSERVED);
 	check_writable(&daemon, config->globals.control_socket, "control socket", CONFIG_UNSERVED);
@@ -321,9 +302,7 @@ static void check_listener(struct check *check)
 	check_writable(&daemon, config->globals.metrics_file, "metrics file", CONFIG_NOTE);
 	/* Options of the command line replace these parameters. */
 	if (!check->options->sockopts) {
-		const char *value = config->globals.socket_options;
-		struct strbuf output = STRBUF_INIT;
-
+		value = config->globals.socket_options;
 		if (*value && try(&daemon, &output)) {
 			int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
 
@@ -333,8 +312,25 @@ static void check_listener(struct check *check)
 		}
 		complain_of(&daemon, value, CONFIG_NOTE, NULL, &output);
 	}
-	if (!check->options->address)
-		check_address(&daemon);
+	value = config->globals.address;
+	address = check->options->address ? NULL : known_text(value);
+	if (address) {
+		/* The port may be in use, by the daemon that the configuration is for: it plays no part here. */
+		const struct listen_request request = {
+			.address = address, .family = check->options->ip_family, .socket_options = "",
+		};
+		listen_sockets sockets = VEC_INIT;
+
+		if (try(&daemon, &output)) {
+			listen_bind(&request, &sockets);
+			_exit(EXIT_OK);
+		}
+		/* One line says enough of it. */
+		if (output.length)
+			strbuf_truncate(&output, strcspn(output.data, "\n"));
+		complain_of(&daemon, value, CONFIG_UNSERVED, "address", &output);
+	}
+	free(address);
 }
 
 /* --- the files of a module, as the daemon --- */
@@ -619,13 +615,13 @@ static noreturn void examine(struct check *check, const struct module *module)
 	_exit(report(check) + 1);
 }
 
-/* Returns the worst of a process of the check. */
-static int await(pid_t pid)
+/* Returns the worst of a process of the check, or what was worse. */
+static int await(pid_t pid, int worst)
 {
 	int status = pid > 0 ? process_wait(pid) : -1;
 
 	if (status != -1 && WIFEXITED(status) && WEXITSTATUS(status) <= (int)CONFIG_FATAL + 1)
-		return WEXITSTATUS(status) - 1;
+		return WEXITSTATUS(status) - 1 > worst ? WEXITSTATUS(status) - 1 : worst;
 	log_error("the check is not complete");
 	return CONFIG_FATAL;
 }
@@ -634,7 +630,7 @@ static noreturn void examine_all(struct check *check)
 {
 	const struct config *config = check->config;
 	struct subject daemon = { .check = check };
-	int worst, found;
+	int worst;
 	char *motd;
 	pid_t pid;
 
@@ -656,8 +652,7 @@ static noreturn void examine_all(struct check *check)
 		pid = fork();
 		if (pid == 0)
 			examine(check, module);
-		found = await(pid);
-		worst = found > worst ? found : worst;
+		worst = await(pid, worst);
 	}
 	_exit(worst + 1);
 }
@@ -692,7 +687,7 @@ int daemon_check_main(const struct options *options)
 {
 	struct check check = { .options = options, .snapshots = snapshots_new(options), .problems = CONFIG_PROBLEMS_INIT };
 	struct config *config = check_load(options, check.snapshots, &check.problems);
-	int worst, found;
+	int worst;
 	pid_t pid;
 
 	exit_set_quiet(true);
@@ -707,8 +702,7 @@ int daemon_check_main(const struct options *options)
 		pid = fork();
 		if (pid == 0)
 			examine_all(&check);
-		found = await(pid);
-		worst = found > worst ? found : worst;
+		worst = await(pid, worst);
 	}
 	config_free(config);
 	return worst < (int)CONFIG_UNSERVED ? EXIT_OK : EXIT_SYNTAX;

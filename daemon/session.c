@@ -347,19 +347,6 @@ static void apply_module_settings(struct daemon_session *session)
 	free(chmod);
 }
 
-static struct skip_list *dont_compress(struct daemon_session *session)
-{
-	char *patterns = config_text(session->module->dont_compress);
-	struct skip_list *list = NULL;
-
-	if (*patterns) {
-		list = skip_list_new();
-		skip_list_add_daemon(list, patterns);
-	}
-	free(patterns);
-	return list;
-}
-
 /* The module's settings for files that it receives. */
 static void apply_receiving_settings(struct daemon_session *session)
 {
@@ -433,6 +420,8 @@ static noreturn void serve(struct daemon_session *session)
 	struct module_session *module = xcalloc(1, sizeof *module);
 	struct server *server = xcalloc(1, sizeof *server);
 	const char *override = session->daemon_options->log_file_format, *format;
+	char *patterns = config_text(session->module->dont_compress);
+	struct skip_list *dont_compress = *patterns ? skip_list_new() : NULL;
 
 	apply_module_settings(session);
 	check_direction(session);
@@ -443,6 +432,9 @@ static noreturn void serve(struct daemon_session *session)
 		session->options.log_format_has_i |= format_uses(session->log_format, 'i');
 	}
 	format = session->log_format;
+	if (dont_compress)
+		skip_list_add_daemon(dont_compress, patterns);
+	free(patterns);
 	*module = (struct module_session){
 		.dest = {
 			.name = session->module->name, .hidden = session->hidden, .write_only = session->module->write_only,
@@ -451,7 +443,7 @@ static noreturn void serve(struct daemon_session *session)
 			.logs_items = format && format_uses(format, 'i'), .logs_operations = format && format_uses(format, 'o'),
 			.context = session,
 		},
-		.source = &session->source, .dont_compress = dont_compress(session),
+		.source = &session->source, .dont_compress = dont_compress,
 		.read_only = place_is_read_only(session),
 		.numeric_ids = !session->options.numeric_ids && session_hides_names(session),
 		.munge_symlinks = place_munges_symlinks(session),
