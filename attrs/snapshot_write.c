@@ -248,7 +248,7 @@ static void add_owners(struct snapshot_layout *layout, struct id_set *set, bool 
 	qsort(set->ids.items, set->ids.count, sizeof *set->ids.items, compare_ids);
 	for (size_t i = 0; layout->ids && i < set->ids.count; i++) {
 		uint32_t id = set->ids.items[i];
-		const char *name = is_group ? fs_group_name(layout->ids, id) : fs_user_name(layout->ids, id);
+		const char *name = fs_id_name(layout->ids, is_group, id);
 
 		if (!name || !*name)
 			continue;

@@ -45,7 +45,7 @@ static uint32_t map_id(void *maps_void, bool group, uint32_t id)
 		return id;
 	pthread_mutex_lock(&maps->lock);
 	if (maps->has_names)
-		name = group ? fs_group_name(maps->ids, id) : fs_user_name(maps->ids, id);
+		name = fs_id_name(maps->ids, group, id);
 	pthread_mutex_unlock(&maps->lock);
 	return id_rules_apply(rules, id, name ? name : "", &mapped) ? mapped : id;
 }

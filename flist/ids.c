@@ -26,11 +26,6 @@ void id_names_free(struct id_names *names)
 	vec_free(&names->groups.order);
 }
 
-static const char *name_of(struct id_names *names, bool is_group, uint32_t id)
-{
-	return is_group ? fs_group_name(names->ids, id) : fs_user_name(names->ids, id);
-}
-
 const char *id_names_mention(struct id_names *names, bool is_group, uint32_t id)
 {
 	struct id_mentions *mentions = is_group ? &names->groups : &names->users;
@@ -42,7 +37,7 @@ const char *id_names_mention(struct id_names *names, bool is_group, uint32_t id)
 	if (!inserted)
 		return NULL;
 	vec_push(&mentions->order, id);
-	return names->session->inc_recurse && !names->no_names ? name_of(names, is_group, id) : NULL;
+	return names->session->inc_recurse && !names->no_names ? fs_id_name(names->ids, is_group, id) : NULL;
 }
 
 void id_names_write_name(struct session *session, const char *name)
@@ -64,7 +59,7 @@ void id_names_write_list(struct id_names *names, bool is_group)
 		return;
 	for (size_t i = 0; i < mentions->order.count && !names->no_names; i++) {
 		uint32_t id = mentions->order.items[i];
-		const char *name = id ? name_of(names, is_group, id) : NULL;
+		const char *name = id ? fs_id_name(names->ids, is_group, id) : NULL;
 
 		if (!name)
 			continue;
@@ -73,7 +68,7 @@ void id_names_write_list(struct id_names *names, bool is_group)
 	}
 	wire_write_vint30(session->wire, 0);
 	if (session->id0_names)
-		id_names_write_name(session, name_of(names, is_group, 0));
+		id_names_write_name(session, fs_id_name(names->ids, is_group, 0));
 }
 
 /* --- ids of the peer and ids of this machine --- */
@@ -88,12 +83,12 @@ void id_maps_init(struct id_map *users, struct id_map *groups, const struct opti
 
 	log_set_role("Receiver");
 	*users = (struct id_map){
-		.find = fs_user_id, .ids = acts_as_root || options->acls ? known : NULL, .root_name = root_name,
+		.ids = acts_as_root || options->acls ? known : NULL, .root_name = root_name,
 		.own = geteuid(), .debug_name = is_shown ? "uid" : NULL,
 		.rules = id_rules_new(false, options->usermap, ids),
 	};
 	*groups = (struct id_map){
-		.find = fs_group_id, .ids = known, .root_name = root_name,
+		.is_group = true, .ids = known, .root_name = root_name,
 		.own = getegid(), .debug_name = is_shown ? "gid" : NULL,
 		.rules = id_rules_new(true, options->groupmap, ids),
 	};
@@ -126,7 +121,7 @@ void id_map_read_name(struct id_map *map, struct wire *wire, uint32_t id)
 	budget_take(wire_budget(wire), BUDGET_OF_TEXT(length) + 4 * sizeof(struct hashmap_slot), "names of users and groups");
 	budget_work(wire_budget(wire), map->ids ? LOOKUP_STEPS : 1);
 	if (!id_rules_apply(map->rules, id, name, &local) &&
-	    (!map->ids || !id || !length || !map->find(map->ids, name, &local)))
+	    (!map->ids || !id || !length || !fs_id_find(map->ids, map->is_group, name, &local)))
 		local = id;
 	if (map->debug_name)
 		log_info("%s %u(%s) maps to %u", map->debug_name, id, name, local);

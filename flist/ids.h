@@ -42,7 +42,7 @@ void id_names_write_name(struct session *session, const char *name);
 /* --- receiving --- */
 
 struct id_map {
-	bool (*find)(struct fs_ids *ids, const char *name, uint32_t *id);
+	bool is_group;
 	struct id_rules *rules; /* --usermap, --groupmap; NULL: none. They come first */
 	struct fs_ids *ids;     /* NULL: names themselves say nothing */
 	const char *root_name;  /* of id 0, which the peer does not name */

@@ -75,12 +75,10 @@ bool fs_permits(const struct fs_credentials *who, uint32_t mode, uint32_t uid, u
 #define NAME_LIMIT 255
 #define RECORD_LIMIT (1 << 20) /* a group with very many members */
 
-enum kind { USER, GROUP };
-
 /* An answer about a name. */
 struct named {
 	char *name;
-	enum kind kind;
+	bool is_group;
 	bool found;
 	uint32_t id;
 };
@@ -90,7 +88,7 @@ struct fs_ids {
 	void *context;
 	const char *(*fallback)(const void *context, bool group, uint32_t id);
 	const void *fallback_context;
-	struct hashmap names; /* (kind, id) -> char *, 0 for none */
+	struct hashmap names; /* (is_group, id) -> char *, 0 for none */
 	struct hashmap ids;   /* (hash of the name, attempt): index into answers; users and groups share it */
 	VEC(struct named) answers;
 };
@@ -128,7 +126,7 @@ void fs_ids_free(struct fs_ids *ids)
 
 /* A record of the system's tables. `name` NULL: look for `id`. */
 struct query {
-	enum kind kind;
+	bool is_group;
 	const char *name;
 	uint32_t id;
 	char *found_name; /* malloc'ed */
@@ -169,7 +167,7 @@ static bool ask_system(struct query *query)
 
 	do {
 		buffer = xrealloc_array(buffer, size, 1);
-		error = query->kind == USER ? ask_users(query, buffer, size) : ask_groups(query, buffer, size);
+		error = query->is_group ? ask_groups(query, buffer, size) : ask_users(query, buffer, size);
 		size *= 2;
 	} while (error == EINTR || (error == ERANGE && size <= RECORD_LIMIT));
 	free(buffer);
@@ -187,42 +185,32 @@ static bool is_presentable(const char *name)
 	return length > 0 && length <= NAME_LIMIT;
 }
 
-static char *look_up_name(struct fs_ids *ids, enum kind kind, uint32_t id)
+static char *look_up_name(struct fs_ids *ids, bool is_group, uint32_t id)
 {
-	struct query query = { .kind = kind, .id = id };
+	struct query query = { .is_group = is_group, .id = id };
 	char text[16], *name = NULL;
 
 	if (ids->convert) {
 		snprintf(text, sizeof text, "%u", id);
-		name = ids->convert(ids->context, kind == USER ? "uid" : "gid", text);
+		name = ids->convert(ids->context, is_group ? "gid" : "uid", text);
 	} else if (ask_system(&query)) {
 		name = query.found_name;
 	}
 	if (name && is_presentable(name))
 		return name;
 	free(name);
-	const char *fallback = ids->fallback ? ids->fallback(ids->fallback_context, kind == GROUP, id) : NULL;
+	const char *fallback = ids->fallback ? ids->fallback(ids->fallback_context, is_group, id) : NULL;
 
 	return fallback && is_presentable(fallback) ? xstrdup(fallback) : NULL;
 }
 
-static const char *name_of(struct fs_ids *ids, enum kind kind, uint32_t id)
+const char *fs_id_name(struct fs_ids *ids, bool is_group, uint32_t id)
 {
-	const uint64_t *known = hashmap_get(&ids->names, kind, id);
+	const uint64_t *known = hashmap_get(&ids->names, is_group, id);
 
 	if (!known)
-		known = hashmap_put(&ids->names, kind, id, (uint64_t)(uintptr_t)look_up_name(ids, kind, id), NULL);
+		known = hashmap_put(&ids->names, is_group, id, (uint64_t)(uintptr_t)look_up_name(ids, is_group, id), NULL);
 	return (const char *)(uintptr_t)*known;
-}
-
-const char *fs_user_name(struct fs_ids *ids, uint32_t uid)
-{
-	return name_of(ids, USER, uid);
-}
-
-const char *fs_group_name(struct fs_ids *ids, uint32_t gid)
-{
-	return name_of(ids, GROUP, gid);
 }
 
 /* A converter's answer: decimal digits that fit an id, else nothing; "" must not become 0. */
@@ -243,15 +231,15 @@ static bool parse_id(const char *text, uint32_t *id)
 	return true;
 }
 
-static bool look_up_id(struct fs_ids *ids, enum kind kind, const char *name, uint32_t *id)
+static bool look_up_id(struct fs_ids *ids, bool is_group, const char *name, uint32_t *id)
 {
-	struct query query = { .kind = kind, .name = name };
+	struct query query = { .is_group = is_group, .name = name };
 	bool found;
 
 	if (!is_presentable(name))
 		return false;
 	if (ids->convert) {
-		char *answer = ids->convert(ids->context, kind == USER ? "usr" : "grp", name);
+		char *answer = ids->convert(ids->context, is_group ? "grp" : "usr", name);
 		found = answer && parse_id(answer, id);
 		free(answer);
 		return found;
@@ -262,7 +250,7 @@ static bool look_up_id(struct fs_ids *ids, enum kind kind, const char *name, uin
 	return found;
 }
 
-static bool id_of(struct fs_ids *ids, enum kind kind, const char *name, uint32_t *id)
+bool fs_id_find(struct fs_ids *ids, bool is_group, const char *name, uint32_t *id)
 {
 	uint64_t hash = hashmap_hash(&ids->ids, name, strlen(name)), attempt;
 	const struct named *known = NULL;
@@ -270,13 +258,13 @@ static bool id_of(struct fs_ids *ids, enum kind kind, const char *name, uint32_t
 
 	for (attempt = 0; !known && (index = hashmap_get(&ids->ids, hash, attempt)); attempt++) {
 		known = &ids->answers.items[*index];
-		if (known->kind != kind || strcmp(known->name, name))
+		if (known->is_group != is_group || strcmp(known->name, name))
 			known = NULL;
 	}
 	if (!known) {
-		struct named answer = { .name = xstrdup(name), .kind = kind };
+		struct named answer = { .name = xstrdup(name), .is_group = is_group };
 
-		answer.found = look_up_id(ids, kind, name, &answer.id);
+		answer.found = look_up_id(ids, is_group, name, &answer.id);
 		hashmap_put(&ids->ids, hash, attempt, ids->answers.count, NULL);
 		vec_push(&ids->answers, answer);
 		known = &ids->answers.items[ids->answers.count - 1];
@@ -284,14 +272,4 @@ static bool id_of(struct fs_ids *ids, enum kind kind, const char *name, uint32_t
 	if (known->found)
 		*id = known->id;
 	return known->found;
-}
-
-bool fs_user_id(struct fs_ids *ids, const char *name, uint32_t *uid)
-{
-	return id_of(ids, USER, name, uid);
-}
-
-bool fs_group_id(struct fs_ids *ids, const char *name, uint32_t *gid)
-{
-	return id_of(ids, GROUP, name, gid);
 }

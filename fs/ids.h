@@ -45,9 +45,7 @@ void fs_ids_set_fallback(struct fs_ids *ids, const char *(*name)(const void *con
 			 const void *context);
 
 /* NULL if the id has no name, or the name is longer than 255 bytes or has control bytes. Owned by the cache. */
-const char *fs_user_name(struct fs_ids *ids, uint32_t uid);
-const char *fs_group_name(struct fs_ids *ids, uint32_t gid);
-bool fs_user_id(struct fs_ids *ids, const char *name, uint32_t *uid);
-bool fs_group_id(struct fs_ids *ids, const char *name, uint32_t *gid);
+const char *fs_id_name(struct fs_ids *ids, bool is_group, uint32_t id);
+bool fs_id_find(struct fs_ids *ids, bool is_group, const char *name, uint32_t *id);
 
 #endif

@@ -50,7 +50,7 @@ static bool parse_target(const struct id_rules *rules, struct id_rule *rule, con
 		rule->mapped = parse_number(to, strlen(to));
 		return true;
 	}
-	return (rules->groups ? fs_group_id : fs_user_id)(rules->ids, to, &rule->mapped);
+	return fs_id_find(rules->ids, rules->groups, to, &rule->mapped);
 }
 
 /* One pair, which is taken apart. */
@@ -196,14 +196,13 @@ struct identity {
 	int group_count;
 };
 
-static bool find(struct fs_ids *ids, bool (*by_name)(struct fs_ids *ids, const char *name, uint32_t *id), const char *text,
-		 uint32_t *id)
+static bool find(struct fs_ids *ids, bool is_group, const char *text, uint32_t *id)
 {
 	char *end;
 	unsigned long number;
 
 	if (text[strspn(text, "0123456789")] || !*text)
-		return by_name(ids, text, id);
+		return fs_id_find(ids, is_group, text, id);
 	errno = 0;
 	number = strtoul(text, &end, 10);
 	*id = (uint32_t)number;
@@ -237,12 +236,12 @@ void copy_as_assume(const struct options *options)
 	char *user = xstrndup(options->copy_as, strcspn(options->copy_as, ":"));
 	struct fs_ids *ids = fs_ids_new(NULL, NULL);
 
-	if (!find(ids, fs_user_id, user, &identity.uid))
+	if (!find(ids, false, user, &identity.uid))
 		die(EXIT_SYNTAX, "Invalid copy-as user: %s", user);
 	if (!colon) {
 		learn_groups(&identity);
 	} else {
-		if (!find(ids, fs_group_id, colon + 1, &identity.gid))
+		if (!find(ids, true, colon + 1, &identity.gid))
 			die(EXIT_SYNTAX, "Invalid copy-as group: %s", colon + 1);
 		identity.groups = xcalloc(1, sizeof *identity.groups);
 		identity.groups[0] = identity.gid;

@@ -310,11 +310,11 @@ UNIT_TEST(names_of_ids_that_the_system_does_not_know)
 	struct fs_ids *ids = fs_ids_new(NULL, NULL);
 
 	fs_ids_set_fallback(ids, second_name, "keeper");
-	assert_string_equal(fs_user_name(ids, 0), "root");
-	assert_string_equal(fs_user_name(ids, 3999999999u), "keeper");
-	assert_string_equal(fs_user_name(ids, 3999999999u), "keeper");
-	assert_string_equal(fs_group_name(ids, 3999999999u), "keepers");
-	assert_null(fs_user_name(ids, 3999999998u));
+	assert_string_equal(fs_id_name(ids, false, 0), "root");
+	assert_string_equal(fs_id_name(ids, false, 3999999999u), "keeper");
+	assert_string_equal(fs_id_name(ids, false, 3999999999u), "keeper");
+	assert_string_equal(fs_id_name(ids, true, 3999999999u), "keepers");
+	assert_null(fs_id_name(ids, false, 3999999998u));
 	fs_ids_free(ids);
 }
 
@@ -323,19 +323,19 @@ UNIT_TEST(names_of_ids)
 	struct fs_ids *ids = fs_ids_new(NULL, NULL);
 	uint32_t id = 99;
 
-	assert_string_equal(fs_user_name(ids, 0), "root");
-	assert_string_equal(fs_group_name(ids, 0), "root");
-	assert_ptr_equal(fs_user_name(ids, 0), fs_user_name(ids, 0));
-	assert_null(fs_user_name(ids, 3999999999u));
-	assert_null(fs_user_name(ids, 3999999999u));
-	assert_true(fs_user_id(ids, "root", &id));
+	assert_string_equal(fs_id_name(ids, false, 0), "root");
+	assert_string_equal(fs_id_name(ids, true, 0), "root");
+	assert_ptr_equal(fs_id_name(ids, false, 0), fs_id_name(ids, false, 0));
+	assert_null(fs_id_name(ids, false, 3999999999u));
+	assert_null(fs_id_name(ids, false, 3999999999u));
+	assert_true(fs_id_find(ids, false, "root", &id));
 	assert_int_equal(id, 0);
-	assert_true(fs_group_id(ids, "root", &id));
+	assert_true(fs_id_find(ids, true, "root", &id));
 	id = 99;
 	for (int i = 0; i < 2; i++) {
-		assert_false(fs_user_id(ids, "no-such-user-here", &id));
-		assert_false(fs_group_id(ids, "", &id));
-		assert_false(fs_user_id(ids, "ro\not", &id));
+		assert_false(fs_id_find(ids, false, "no-such-user-here", &id));
+		assert_false(fs_id_find(ids, true, "", &id));
+		assert_false(fs_id_find(ids, false, "ro\not", &id));
 	}
 	assert_int_equal(id, 99);
 	fs_ids_free(ids);
@@ -367,25 +367,25 @@ UNIT_TEST(a_converter_replaces_the_tables_and_never_makes_0)
 	static const char *const unknown[] = { "root", "empty", "hex", "text", "huge", "last", "minus" };
 	uint32_t id = 99;
 
-	assert_string_equal(fs_user_name(ids, 5), "five");
-	assert_string_equal(fs_group_name(ids, 5), "group-five");
-	assert_null(fs_user_name(ids, 6));
-	assert_null(fs_user_name(ids, 7));
-	assert_null(fs_user_name(ids, 0));
+	assert_string_equal(fs_id_name(ids, false, 5), "five");
+	assert_string_equal(fs_id_name(ids, true, 5), "group-five");
+	assert_null(fs_id_name(ids, false, 6));
+	assert_null(fs_id_name(ids, false, 7));
+	assert_null(fs_id_name(ids, false, 0));
 	for (size_t i = 0; i < sizeof unknown / sizeof *unknown; i++)
-		assert_false(fs_user_id(ids, unknown[i], &id));
+		assert_false(fs_id_find(ids, false, unknown[i], &id));
 	assert_int_equal(id, 99);
-	assert_true(fs_user_id(ids, "most", &id));
+	assert_true(fs_id_find(ids, false, "most", &id));
 	assert_int_equal(id, 4294967294u);
-	assert_true(fs_user_id(ids, "five", &id));
+	assert_true(fs_id_find(ids, false, "five", &id));
 	assert_int_equal(id, 5);
-	assert_true(fs_group_id(ids, "five", &id));
+	assert_true(fs_id_find(ids, true, "five", &id));
 	assert_int_equal(id, 55);
 	int before = calls;
 
-	assert_true(fs_user_id(ids, "five", &id));
-	assert_null(fs_user_name(ids, 6));
-	assert_false(fs_user_id(ids, "hex", &id));
+	assert_true(fs_id_find(ids, false, "five", &id));
+	assert_null(fs_id_name(ids, false, 6));
+	assert_false(fs_id_find(ids, false, "hex", &id));
 	assert_int_equal(calls, before);
 	fs_ids_free(ids);
 }
