@@ -45,8 +45,8 @@ struct listener {
 	struct config *config;        /* what stands before the first section */
 	struct log_file log;
 	listen_sockets sockets;
-	struct fs_pid_file pid_file;
-	struct fs_socket control;
+	struct fs_own_name pid_file;
+	struct fs_own_name control;
 	struct children *children;
 	struct rates *rates;
 	struct guesses *guesses;
@@ -228,8 +228,8 @@ static noreturn void end_listener(struct listener *listener, int code)
 	metrics_update(listener->metrics, true);
 	if (code == EXIT_OK)
 		log_msg(L_LOG, "sent 0 bytes  received 0 bytes  total size 0");
-	fs_socket_remove(&listener->control);
-	fs_pid_file_remove(&listener->pid_file);
+	fs_own_name_remove(&listener->control);
+	fs_own_name_remove(&listener->pid_file);
 	exit_with(code);
 }
 
@@ -265,8 +265,8 @@ static noreturn void serve(struct listener *listener, int fd, int slot, struct s
 	for (size_t i = 0; i < listener->sockets.count; i++)
 		close(listener->sockets.items[i]);
 	close(listener->signal_fd);
-	fs_socket_close(&listener->control);
-	fs_pid_file_close(&listener->pid_file);
+	fs_own_name_close(&listener->control);
+	fs_own_name_close(&listener->pid_file);
 	unsetenv("NOTIFY_SOCKET");
 	signal(SIGUSR1, SIG_DFL);
 	signal(SIGUSR2, SIG_DFL);
@@ -377,7 +377,7 @@ static noreturn void listen_for_ever(struct listener *listener)
 
 static int run_standalone(struct options *options)
 {
-	struct listener listener = { .options = options, .pid_file = FS_PID_FILE_INIT, .control = FS_SOCKET_INIT,
+	struct listener listener = { .options = options, .pid_file = FS_OWN_NAME_INIT, .control = FS_OWN_NAME_INIT,
 				     .starter_fd = -1 };
 	struct config_problems problems = CONFIG_PROBLEMS_INIT;
 	const struct module *defaults;
@@ -409,7 +409,7 @@ static int run_standalone(struct options *options)
 	if (options->detach)
 		detach(&listener);
 	if (!make_files(&listener)) {
-		fs_pid_file_remove(&listener.pid_file);
+		fs_own_name_remove(&listener.pid_file);
 		notify_starter(&listener, EXIT_FILEIO);
 		return EXIT_FILEIO;
 	}

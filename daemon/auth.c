@@ -386,20 +386,20 @@ void session_claim_slot(struct daemon_session *session)
 	if (!limit && !host_limit)
 		return;
 	path = config_text(session->module->lock_file);
-	session->slot_fd = fs_slots_open(path);
+	session->slot_fd = fs_operator_open(path, O_RDWR | O_CREAT | O_NONBLOCK, 0600);
 	if (session->slot_fd < 0)
 		refuse_lock_file(session, path);
 	/* A client, by its address or network, and the module: whoever uses one of them has not used up another. */
 	for (const char *at = session->module->name; *at; at++)
 		hash = (hash ^ (unsigned char)*at) * UINT64_C(0x100000001b3);
+	hash = origin_hash(&origin, hash);
 	/* Clients without an address cannot be distinguished, and are not limited. */
-	if (host_limit && origin.family != AF_UNSPEC
-	    && fs_slots_take_of(session->slot_fd, origin_hash(&origin, hash), host_limit) < 0) {
+	if (host_limit && origin.family != AF_UNSPEC && fs_slots_take(session->slot_fd, &hash, host_limit) < 0) {
 		if (errno != EBUSY)
 			refuse_lock_file(session, path);
 		session_refuse_crowd(session, &(struct session_limit){ "max connections per host", host_limit });
 	}
-	if (limit && fs_slots_take(session->slot_fd, limit) < 0) {
+	if (limit && fs_slots_take(session->slot_fd, NULL, limit) < 0) {
 		if (errno != EBUSY)
 			refuse_lock_file(session, path);
 		log_error("max connections (%d) reached", limit);

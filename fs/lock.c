@@ -114,13 +114,12 @@ static int lock_range(int fd, off_t start, off_t length)
 	return fcntl(fd, F_SETLK, &lock);
 }
 
-int fs_slots_open(const char *lock_file)
+int fs_slots_take(int fd, const uint64_t *holder, int slots)
 {
-	return fs_operator_open(lock_file, O_RDWR | O_CREAT | O_NONBLOCK, 0600);
-}
+	const uint64_t holders = (uint64_t)(FIRST_HOLDER / HOLDER_BYTES);
+	const off_t start = holder ? (off_t)(FIRST_HOLDER + (int64_t)(*holder % holders) * HOLDER_BYTES) : 0;
+	const off_t length = holder ? 1 : SLOT_BYTES;
 
-static int take_any(int fd, off_t start, off_t length, int slots)
-{
 	for (int i = 0; i < slots; i++) {
 		if (lock_range(fd, start + i * length, length) == 0)
 			return 0;
@@ -130,37 +129,16 @@ static int take_any(int fd, off_t start, off_t length, int slots)
 	return fs_fail(EBUSY);
 }
 
-int fs_slots_take(int fd, int slots)
-{
-	return take_any(fd, 0, SLOT_BYTES, slots);
-}
-
-int fs_slots_take_of(int fd, uint64_t holder, int slots)
-{
-	const uint64_t holders = (uint64_t)(FIRST_HOLDER / HOLDER_BYTES);
-
-	return take_any(fd, (off_t)(FIRST_HOLDER + (int64_t)(holder % holders) * HOLDER_BYTES), 1, slots);
-}
-
 /* Where others may write, too, the file could be theirs, to say what they like later, or another name of a precious one. */
 static bool is_ours(const struct fs_stat *st)
 {
 	return S_ISREG(st->mode) && st->nlink == 1 && (st->uid == 0 || st->uid == geteuid());
 }
 
-static int check_not_replaced(const struct fs_pid_file *file)
-{
-	struct fs_stat opened, named;
-
-	if (fs_stat_at_fd(file->fd, &opened) < 0 || fs_lstat_at(file->dir_fd, file->name, &named) < 0)
-		return -1;
-	return opened.dev == named.dev && opened.ino == named.ino ? 0 : fs_fail(ESTALE);
-}
-
 /* 0, or -1 with errno; *what names the step that has failed. */
-static int write_pid(struct fs_pid_file *file, const char **what)
+static int write_pid(struct fs_own_name *file, const char **what)
 {
-	struct fs_stat st;
+	struct fs_stat st, named;
 	char text[32];
 
 	*what = "unlink";
@@ -183,13 +161,15 @@ static int write_pid(struct fs_pid_file *file, const char **what)
 	if (st.size > PID_FILE_LIMIT)
 		return fs_fail(EFBIG);
 	*what = "verify stat info for";
-	if (fs_stat_at_fd(file->fd, &st) < 0)
-		return -1;
 	if (!is_ours(&st))
 		return fs_fail(EINVAL);
 	*what = "avoid file overwrite race for";
-	if (check_not_replaced(file) < 0)
+	if (fs_lstat_at(file->dir_fd, file->name, &named) < 0)
 		return -1;
+	if (st.dev != named.dev || st.ino != named.ino)
+		return fs_fail(ESTALE);
+	file->dev = st.dev;
+	file->ino = st.ino;
 	*what = "truncate";
 	if (ftruncate(file->fd, 0) < 0)
 		return -1;
@@ -197,31 +177,17 @@ static int write_pid(struct fs_pid_file *file, const char **what)
 	return fs_write_all(file->fd, text, (size_t)snprintf(text, sizeof text, "%ld\n", (long)getpid()));
 }
 
-int fs_pid_file_write(struct fs_pid_file *pid_file, const char *path, const char **what)
+int fs_pid_file_write(struct fs_own_name *file, const char *path, const char **what)
 {
-	*pid_file = (struct fs_pid_file)FS_PID_FILE_INIT;
+	*file = (struct fs_own_name)FS_OWN_NAME_INIT;
 	*what = "create";
-	pid_file->dir_fd = fs_operator_parent(path, pid_file->name);
-	if (pid_file->dir_fd < 0)
+	file->dir_fd = fs_operator_parent(path, file->name);
+	if (file->dir_fd < 0)
 		return -1;
-	if (write_pid(pid_file, what) < 0) {
-		fs_pid_file_close(pid_file);
+	if (write_pid(file, what) < 0) {
+		fs_own_name_close(file);
 		return -1;
 	}
-	pid_file->owner = getpid();
+	file->owner = getpid();
 	return 0;
-}
-
-void fs_pid_file_remove(struct fs_pid_file *pid_file)
-{
-	if (pid_file->fd >= 0 && pid_file->owner == getpid() && check_not_replaced(pid_file) == 0)
-		fs_unlink_at(pid_file->dir_fd, pid_file->name);
-	fs_pid_file_close(pid_file);
-}
-
-void fs_pid_file_close(struct fs_pid_file *pid_file)
-{
-	fs_close(pid_file->fd);
-	fs_close(pid_file->dir_fd);
-	*pid_file = (struct fs_pid_file)FS_PID_FILE_INIT;
 }

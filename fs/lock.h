@@ -10,6 +10,8 @@
 #include <stdint.h>
 #include <sys/types.h>
 
+#include "fs/operator.h"
+
 /* --- turns --- */
 
 /*
@@ -37,30 +39,16 @@ bool fs_turn_end(struct fs_turn *turn, bool good);
 /* --- slots and pid file --- */
 
 /*
- * The lock file, which is created with mode 0600 if missing; -1 with errno. The descriptor holds what is taken on it: never
- * open or close the file otherwise in this process, and let the descriptor end with the process.
+ * Take one of `slots` connection slots. holder: NULL, or a hash of any kind, which has slots (at most 2^20) for itself. -1: errno
+ * is EBUSY if all are taken (always, if slots is not positive). fd: the lock file, open for reading and writing. It holds what
+ * is taken on it: never open or close the file otherwise in this process, and let the descriptor end with the process.
  */
-int fs_slots_open(const char *lock_file);
-/* Take one of `slots` connection slots. -1: errno is EBUSY if all are taken (always, if slots is not positive). */
-int fs_slots_take(int fd, int slots);
-/* The same of slots (at most 2^20) that `holder`, a hash of any kind, has for itself. */
-int fs_slots_take_of(int fd, uint64_t holder, int slots);
-
-struct fs_pid_file {
-	int fd;     /* -1: none; keeps the lock */
-	int dir_fd;
-	char name[256];
-	pid_t owner;
-};
-
-#define FS_PID_FILE_INIT { -1, -1, "", 0 }
+int fs_slots_take(int fd, const uint64_t *holder, int slots);
 
 /*
  * Write this process's id to `path` and keep the file locked. On failure -1 with errno and *what: the WHAT of "failed to
  * WHAT pid file PATH: ERR", a static string.
  */
-int fs_pid_file_write(struct fs_pid_file *pid_file, const char *path, const char **what);
-void fs_pid_file_remove(struct fs_pid_file *pid_file); /* only in the process that wrote it; closes in any */
-void fs_pid_file_close(struct fs_pid_file *pid_file);  /* in a child: the file stays */
+int fs_pid_file_write(struct fs_own_name *file, const char *path, const char **what);
 
 #endif

@@ -125,6 +125,23 @@ int fs_operator_read(const char *path, int flags, size_t limit, struct strbuf *o
 	return result;
 }
 
+void fs_own_name_remove(struct fs_own_name *file)
+{
+	struct fs_stat st;
+
+	if (file->fd >= 0 && file->owner == getpid() && fs_lstat_at(file->dir_fd, file->name, &st) == 0 && st.dev == file->dev
+	    && st.ino == file->ino)
+		fs_unlink_at(file->dir_fd, file->name);
+	fs_own_name_close(file);
+}
+
+void fs_own_name_close(struct fs_own_name *file)
+{
+	fs_close(file->fd);
+	fs_close(file->dir_fd);
+	*file = (struct fs_own_name)FS_OWN_NAME_INIT;
+}
+
 static bool is_same(const struct stat *a, const struct stat *b)
 {
 	return a->st_ino == b->st_ino && a->st_dev == b->st_dev;

@@ -10,6 +10,7 @@
 
 #include <stdbool.h>
 #include <stddef.h>
+#include <stdint.h>
 #include <sys/types.h>
 
 #include "fs/root.h"
@@ -47,6 +48,20 @@ int fs_operator_root(struct fs_root *root, const char *path);
  * longer than `limit` bytes, EISDIR for a directory.
  */
 int fs_operator_read(const char *path, int flags, size_t limit, struct strbuf *out);
+
+/* A file or socket that is there as long as this process: its pid file, its control socket. */
+struct fs_own_name {
+	int fd;           /* -1: there is none */
+	int dir_fd;
+	char name[256];
+	uint64_t dev, ino;
+	pid_t owner;
+};
+
+#define FS_OWN_NAME_INIT { -1, -1, "", 0, 0, 0 }
+
+void fs_own_name_remove(struct fs_own_name *file); /* only in the process that made it; closes in any */
+void fs_own_name_close(struct fs_own_name *file);  /* in a child: the name stays */
 
 /* Does the physical directory `inner_fd` lie inside (or equal) `outer_fd`? Walks ".." comparing device and inode. */
 bool fs_is_inside(int inner_fd, int outer_fd);

@@ -80,16 +80,7 @@ static int remove_stale(int dir_fd, const char *name)
 	return errno == ENOENT ? 0 : -1;
 }
 
-static int bind_privately(int fd, const struct sockaddr_un *address)
-{
-	mode_t mask = umask(0177);
-	int result = bind(fd, (const struct sockaddr *)address, sizeof *address);
-
-	umask(mask); /* which never fails */
-	return result;
-}
-
-static int open_socket(struct fs_socket *file)
+static int open_socket(struct fs_own_name *file)
 {
 	struct sockaddr_un address;
 	struct fs_stat st;
@@ -97,8 +88,13 @@ static int open_socket(struct fs_socket *file)
 	if (remove_stale(file->dir_fd, file->name) < 0 || address_of(file->dir_fd, file->name, &address) < 0)
 		return -1;
 	file->fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
-	if (file->fd < 0 || bind_privately(file->fd, &address) < 0 || listen(file->fd, BACKLOG) < 0 ||
-	    fs_lstat_at(file->dir_fd, file->name, &st) < 0)
+	if (file->fd < 0)
+		return -1;
+	mode_t mask = umask(0177);
+	int result = bind(file->fd, (const struct sockaddr *)&address, sizeof address);
+
+	umask(mask); /* which never fails */
+	if (result < 0 || listen(file->fd, BACKLOG) < 0 || fs_lstat_at(file->dir_fd, file->name, &st) < 0)
 		return -1;
 	file->dev = st.dev;
 	file->ino = st.ino;
@@ -106,31 +102,14 @@ static int open_socket(struct fs_socket *file)
 	return 0;
 }
 
-int fs_socket_listen(struct fs_socket *file, const char *path)
+int fs_socket_listen(struct fs_own_name *file, const char *path)
 {
-	*file = (struct fs_socket)FS_SOCKET_INIT;
+	*file = (struct fs_own_name)FS_OWN_NAME_INIT;
 	file->dir_fd = fs_operator_parent(path, file->name);
 	if (file->dir_fd >= 0 && open_socket(file) == 0)
 		return 0;
-	fs_socket_close(file);
+	fs_own_name_close(file);
 	return -1;
-}
-
-void fs_socket_remove(struct fs_socket *file)
-{
-	struct fs_stat st;
-
-	if (file->fd >= 0 && file->owner == getpid() && fs_lstat_at(file->dir_fd, file->name, &st) == 0 &&
-	    st.dev == file->dev && st.ino == file->ino)
-		fs_unlink_at(file->dir_fd, file->name);
-	fs_socket_close(file);
-}
-
-void fs_socket_close(struct fs_socket *file)
-{
-	fs_close(file->fd);
-	fs_close(file->dir_fd);
-	*file = (struct fs_socket)FS_SOCKET_INIT;
 }
 
 /* --- options by name --- */

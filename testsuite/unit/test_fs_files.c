@@ -172,8 +172,8 @@ static pid_t start_holder(uint64_t holder, int slots, int ready, int hold)
 	pid_t child = fork();
 
 	if (child == 0) {
-		int fd = fs_slots_open("lock");
-		char byte = (holder ? fs_slots_take_of(fd, holder, slots) : fs_slots_take(fd, slots)) == 0 ? 'y' :
+		int fd = fs_operator_open("lock", O_RDWR | O_CREAT | O_NONBLOCK, 0600);
+		char byte = fs_slots_take(fd, holder ? &holder : NULL, slots) == 0 ? 'y' :
 			    errno == EBUSY ? 'b' : 'e';
 		if (write(ready, &byte, 1) != 1)
 			_exit(1);
@@ -243,13 +243,13 @@ UNIT_TEST(slots_are_shared_through_the_file)
 	assert_int_equal(stat("lock", &st), 0);
 	assert_int_equal(st.st_size, 0);
 	assert_int_equal(st.st_mode, S_IFREG | 0600);
-	assert_int_equal(fs_slots_open("none/lock"), -1);
+	assert_int_equal(fs_operator_open("none/lock", O_RDWR | O_CREAT | O_NONBLOCK, 0600), -1);
 	assert_int_equal(errno, ENOENT);
 }
 
 static void expect_pid_file_refused(const char *path, const char *expected)
 {
-	struct fs_pid_file file;
+	struct fs_own_name file;
 	const char *what = NULL;
 
 	assert_int_equal(fs_pid_file_write(&file, path, &what), -1);
@@ -259,7 +259,7 @@ static void expect_pid_file_refused(const char *path, const char *expected)
 
 UNIT_TEST(pid_file)
 {
-	struct fs_pid_file file;
+	struct fs_own_name file;
 	const char *what;
 	char expected[32];
 	struct stat st;
@@ -275,20 +275,20 @@ UNIT_TEST(pid_file)
 	pid_t child = fork();
 
 	if (child == 0) {
-		struct fs_pid_file other;
+		struct fs_own_name other;
 		bool refused = fs_pid_file_write(&other, "pid", &what) < 0 && !strcmp(what, "lock");
-		fs_pid_file_remove(&file); /* not the writer: the file stays */
+		fs_own_name_remove(&file); /* not the writer: the file stays */
 		_exit(refused ? 0 : 1);
 	}
 	assert_int_equal(waitpid(child, &status, 0), child);
 	assert_int_equal(status, 0);
 	assert_true(tree_has("pid"));
-	fs_pid_file_remove(&file);
+	fs_own_name_remove(&file);
 	assert_false(tree_has("pid"));
 
 	tree_file("pid", "12345\n"); /* of a daemon that was killed */
 	assert_int_equal(fs_pid_file_write(&file, "pid", &what), 0);
-	fs_pid_file_close(&file);
+	fs_own_name_close(&file);
 	assert_string_equal(tree_content("pid"), expected);
 	tree_file("big", "this file is longer than any process id ever was");
 	expect_pid_file_refused("big", "find small");
