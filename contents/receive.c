@@ -441,6 +441,6 @@ void *pull_read(void *pull_void)
 	}
 	token_reader_free(pull->tokens);
 	file_digest_free(pull->digest);
-	patch_buffer_free(&pull->buffer);
+	free(pull->buffer.bytes);
 	return NULL;
 }

@@ -50,8 +50,9 @@ static void flush(struct patch *patch)
 		file_digest_update(patch->request->digest, patch->buffer, patch->used);
 		if (!patch->makes_holes)
 			block_count_add(&patch->touched, patch->offset, patch->used);
-		int result = patch->makes_holes ? fs_sparse_write(&patch->sparse, patch->buffer, patch->used, patch->offset)
-						: fs_write_all_at(patch->out_fd, patch->buffer, patch->used, patch->offset);
+		int result = patch->makes_holes
+				     ? fs_sparse_write(&patch->sparse, patch->buffer, patch->used, patch->offset, false)
+				     : fs_write_all_at(patch->out_fd, patch->buffer, patch->used, patch->offset);
 
 		if (result < 0)
 			fail(patch, PATCH_WRITE_FAILED, errno);
@@ -116,7 +117,7 @@ static void finish_run(struct patch *patch)
 			/* Only shared with the basis: anybody else would have copied it. */
 			if (request->is_clone)
 				block_count_add(&patch->touched, patch->offset, length);
-			if (patch->makes_holes && fs_sparse_pass(&patch->sparse, data, length, patch->offset) < 0)
+			if (patch->makes_holes && fs_sparse_write(&patch->sparse, data, length, patch->offset, true) < 0)
 				fail(patch, PATCH_WRITE_FAILED, errno);
 			patch->offset += length;
 		} else {
@@ -165,40 +166,24 @@ static void take_block(struct patch *patch, int32_t block)
 
 /* --- beginning and end --- */
 
-static void look_at_output(struct patch *patch)
-{
-	struct stat st;
-
-	if (patch->request->is_new) {
-		patch->is_file = true;
-		return;
-	}
-	if (fstat(patch->out_fd, &st) < 0) {
-		fail(patch, PATCH_WRITE_FAILED, errno);
-		return;
-	}
-	patch->is_file = S_ISREG(st.st_mode);
-	patch->has_content = st.st_size > 0 || st.st_blocks > 0;
-	/* Where the file has lost a part that the sender does not send there would be a hole. */
-	if (patch->is_file && (uint64_t)st.st_size < patch->start)
-		fail(patch, PATCH_READ_FAILED, ENODATA);
-}
-
-void patch_buffer_free(struct patch_buffer *buffer)
-{
-	free(buffer->bytes);
-	*buffer = (struct patch_buffer){ NULL, 0 };
-}
-
 static void begin(struct patch *patch)
 {
 	const struct patch_request *request = patch->request;
 	const struct session *session = request->session;
+	struct stat st;
 
 	if (request->append)
 		patch->start = patch->offset = sum_head_size(request->head);
-	if (patch->out_fd >= 0)
-		look_at_output(patch);
+	patch->is_file = request->is_new && patch->out_fd >= 0;
+	if (patch->out_fd >= 0 && !request->is_new && fstat(patch->out_fd, &st) < 0) {
+		fail(patch, PATCH_WRITE_FAILED, errno);
+	} else if (patch->out_fd >= 0 && !request->is_new) {
+		patch->is_file = S_ISREG(st.st_mode);
+		patch->has_content = st.st_size > 0 || st.st_blocks > 0;
+		/* Where the file has lost a part that the sender does not send there would be a hole. */
+		if (patch->is_file && (uint64_t)st.st_size < patch->start)
+			fail(patch, PATCH_READ_FAILED, ENODATA);
+	}
 	if (patch->out_fd < 0)
 		return;
 	/* Nobody else fills a device with zeros. */
@@ -256,14 +241,6 @@ static void finish(struct patch *patch)
 		outcome->result = PATCH_WRONG_DIGEST;
 }
 
-/* The connection may end while it is waited for. */
-static void read_token(struct patch *patch, struct token *token)
-{
-	if (patch->request->is_eager && patch->used && !wire_input_ready(patch->request->session->wire))
-		flush(patch);
-	token_read(patch->request->tokens, token);
-}
-
 void patch_file(const struct patch_request *request, struct patch_outcome *outcome)
 {
 	struct patch patch = { .request = request, .outcome = outcome, .out_fd = request->out_fd };
@@ -271,7 +248,13 @@ void patch_file(const struct patch_request *request, struct patch_outcome *outco
 
 	*outcome = (struct patch_outcome){ .result = PATCH_OK };
 	begin(&patch);
-	for (read_token(&patch, &token); token.kind != TOKEN_END; read_token(&patch, &token)) {
+	for (;;) {
+		/* The connection may end while it is waited for. */
+		if (request->is_eager && patch.used && !wire_input_ready(request->session->wire))
+			flush(&patch);
+		token_read(request->tokens, &token);
+		if (token.kind == TOKEN_END)
+			break;
 		check_length(&patch, token.kind == TOKEN_LITERAL ? token.length : 0);
 		if (token.kind == TOKEN_LITERAL) {
 			finish_run(&patch);

@@ -12,12 +12,11 @@
 #include "delta/token.h"
 #include "wire/request.h"
 
-/* Room in which bytes collect, kept from file to file. Starts as all zeros. */
+/* Room in which bytes collect, kept from file to file. Starts as all zeros; `bytes` is malloc'ed. */
 struct patch_buffer {
 	uint8_t *bytes;
 	size_t capacity;
 };
-void patch_buffer_free(struct patch_buffer *buffer);
 
 struct patch_request {
 	struct session *session;

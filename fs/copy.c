@@ -66,8 +66,9 @@ static int settle(struct fs_sparse *sparse, uint64_t end)
 	return 0;
 }
 
-static int add(struct fs_sparse *sparse, const char *data, size_t length, uint64_t offset, bool is_there)
+int fs_sparse_write(struct fs_sparse *sparse, const void *bytes, size_t length, uint64_t offset, bool is_there)
 {
+	const char *data = bytes;
 	size_t at = 0;
 
 	while (at < length) {
@@ -89,16 +90,6 @@ static int add(struct fs_sparse *sparse, const char *data, size_t length, uint64
 		sparse->data_end = offset + at;
 	}
 	return 0;
-}
-
-int fs_sparse_write(struct fs_sparse *sparse, const void *data, size_t length, uint64_t offset)
-{
-	return add(sparse, data, length, offset, false);
-}
-
-int fs_sparse_pass(struct fs_sparse *sparse, const void *data, size_t length, uint64_t offset)
-{
-	return add(sparse, data, length, offset, true);
 }
 
 int fs_sparse_end(struct fs_sparse *sparse, uint64_t size)
@@ -183,23 +174,20 @@ static int copy_in_kernel(struct copy *copy)
 	}
 }
 
-/* A hole of the source need not be read. */
-static int skip_source_hole(struct copy *copy)
-{
-	off_t data = lseek(copy->from, (off_t)copy->done, SEEK_DATA);
-
-	if (data < 0 && errno == ENXIO)
-		data = lseek(copy->from, 0, SEEK_END);
-	if (data > 0 && (uint64_t)data > copy->done)
-		advance(copy, (uint64_t)data - copy->done);
-	return lseek(copy->from, (off_t)copy->done, SEEK_SET) < 0 ? -1 : 0;
-}
-
 static int copy_by_reading(struct copy *copy, char *buffer, size_t size)
 {
 	for (;;) {
-		if (copy->options->sparse && copy->size >= BUFFER_SIZE && skip_source_hole(copy) < 0)
-			return -1;
+		if (copy->options->sparse && copy->size >= BUFFER_SIZE) {
+			/* A hole of the source need not be read. */
+			off_t next = lseek(copy->from, (off_t)copy->done, SEEK_DATA);
+
+			if (next < 0 && errno == ENXIO)
+				next = lseek(copy->from, 0, SEEK_END);
+			if (next > 0 && (uint64_t)next > copy->done)
+				advance(copy, (uint64_t)next - copy->done);
+			if (lseek(copy->from, (off_t)copy->done, SEEK_SET) < 0)
+				return -1;
+		}
 		ssize_t got = read(copy->from, buffer, size);
 
 		if (got < 0 && errno == EINTR)
@@ -208,7 +196,7 @@ static int copy_by_reading(struct copy *copy, char *buffer, size_t size)
 			return (int)got;
 		if (!copy->options->sparse)
 			count_touched(copy, (uint64_t)got);
-		int result = copy->options->sparse ? fs_sparse_write(&copy->sparse, buffer, (size_t)got, copy->done)
+		int result = copy->options->sparse ? fs_sparse_write(&copy->sparse, buffer, (size_t)got, copy->done, false)
 						   : fs_write_all_at(copy->to, buffer, (size_t)got, copy->done);
 
 		if (result < 0)

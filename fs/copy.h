@@ -24,10 +24,9 @@ struct fs_sparse {
 	uint64_t data_end;           /* in the beginning where writing begins; nothing but zeros has come since */
 };
 
-/* All bytes or -1 with errno. Each call goes on where the last one ended. */
-int fs_sparse_write(struct fs_sparse *sparse, const void *data, size_t length, uint64_t offset);
-/* The same for data that is in the file at that place already: only zeros matter. */
-int fs_sparse_pass(struct fs_sparse *sparse, const void *data, size_t length, uint64_t offset);
+/* All bytes or -1 with errno. Each call goes on where the last one ended. is_there: they are in the file at that place already,
+ * only zeros matter. */
+int fs_sparse_write(struct fs_sparse *sparse, const void *bytes, size_t length, uint64_t offset, bool is_there);
 /* All `size` bytes have come. 0 or -1 with errno. */
 int fs_sparse_end(struct fs_sparse *sparse, uint64_t size);
 

@@ -160,7 +160,7 @@ static void run(struct round *round, const uint8_t *stream, size_t length)
 	close(round->basis_fd);
 	close(round->out_fd);
 	file_digest_free(round->digest);
-	patch_buffer_free(&round->buffer);
+	free(round->buffer.bytes);
 	token_reader_free(round->tokens);
 	wire_free(round->session.wire);
 }

@@ -50,7 +50,7 @@ static inline void reception_end(struct reception *reception)
 {
 	token_reader_free(reception->tokens);
 	file_digest_free(reception->digest);
-	patch_buffer_free(&reception->buffer);
+	free(reception->buffer.bytes);
 	wire_free(reception->session.wire);
 }
 
