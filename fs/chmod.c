@@ -41,19 +41,6 @@ static bool parse_class(struct item *item, char letter)
 	return scope != ANY || classes;
 }
 
-static bool parse_octal(struct item *item, const char *text, size_t length)
-{
-	item->operator = '0';
-	for (size_t i = 0; i < length; i++) {
-		if (text[i] < '0' || text[i] > '7')
-			return false;
-		item->bits = item->bits * 8 + (mode_t)(text[i] - '0');
-		if (item->bits > 07777)
-			return false;
-	}
-	return item->classes == 0;
-}
-
 /* s: the set-id bits of the classes named; without u and g the user's, which then stands alone, a "t" before it is lost. */
 static mode_t set_id_bits(unsigned classes)
 {
@@ -76,18 +63,6 @@ static bool parse_permission(struct item *item, char letter)
 	return true;
 }
 
-static bool parse_permissions(struct item *item, const char *text, size_t length)
-{
-	if (length == 1 && strchr("ugo", *text)) {
-		item->copy_from = *text;
-		return true;
-	}
-	for (size_t i = 0; i < length; i++)
-		if (!parse_permission(item, text[i]))
-			return false;
-	return true;
-}
-
 static bool parse_item(struct item *item, const char *text, size_t length)
 {
 	size_t i = 0;
@@ -97,12 +72,28 @@ static bool parse_item(struct item *item, const char *text, size_t length)
 		i++;
 	if (i == length)
 		return false;
-	if (text[i] >= '0' && text[i] <= '7')
-		return parse_octal(item, text + i, length - i);
+	if (text[i] >= '0' && text[i] <= '7') {
+		item->operator = '0';
+		for (; i < length; i++) {
+			if (text[i] < '0' || text[i] > '7')
+				return false;
+			item->bits = item->bits * 8 + (mode_t)(text[i] - '0');
+			if (item->bits > 07777)
+				return false;
+		}
+		return item->classes == 0;
+	}
 	if (!strchr("+-=", text[i]))
 		return false;
 	item->operator = text[i++];
-	return parse_permissions(item, text + i, length - i);
+	if (length - i == 1 && strchr("ugo", text[i])) {
+		item->copy_from = text[i];
+		return true;
+	}
+	for (; i < length; i++)
+		if (!parse_permission(item, text[i]))
+			return false;
+	return true;
 }
 
 bool chmod_parse(struct chmod_rules **rules, const char *text)
@@ -146,30 +137,24 @@ static mode_t named_bits(const struct item *item, mode_t mode, mode_t mask, bool
 	return item->classes ? all : all & ~mask;
 }
 
-/* What "=" takes away before it adds: set-id bits only if it adds such bits or copies a class. */
-static mode_t cleared_bits(const struct item *item)
-{
-	unsigned classes = item->classes ? item->classes : ALL;
-	mode_t bits = (classes & USER ? S_IRWXU : 0) | (classes & GROUP ? S_IRWXG : 0) | (classes & OTHER ? S_IRWXO : 0);
-
-	if (item->copy_from)
-		bits |= set_id_bits(classes) | (classes & OTHER ? S_ISVTX : 0);
-	else if (item->special)
-		bits |= set_id_bits(item->classes);
-	return bits;
-}
-
 static mode_t apply_item(const struct item *item, mode_t mode, mode_t mask, bool may_execute)
 {
 	if (item->operator == '0')
 		return (mode & ~(mode_t)07777) | item->bits;
+	unsigned classes = item->classes ? item->classes : ALL;
+	mode_t cleared = (classes & USER ? S_IRWXU : 0) | (classes & GROUP ? S_IRWXG : 0) | (classes & OTHER ? S_IRWXO : 0);
 	mode_t bits = named_bits(item, mode, mask, may_execute) | item->special;
 
 	if (item->operator == '-')
 		return mode & ~bits;
-	if (item->operator == '=')
-		mode &= ~cleared_bits(item);
-	return mode | bits;
+	if (item->operator != '=')
+		return mode | bits;
+	/* What "=" takes away before it adds: set-id bits only if it adds such bits or copies a class. */
+	if (item->copy_from)
+		cleared |= set_id_bits(classes) | (classes & OTHER ? S_ISVTX : 0);
+	else if (item->special)
+		cleared |= set_id_bits(item->classes);
+	return (mode & ~cleared) | bits;
 }
 
 mode_t chmod_apply(const struct chmod_rules *rules, mode_t mode)
