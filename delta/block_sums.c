@@ -37,18 +37,6 @@ static uint32_t sum_of(lanes8 v)
 	return sum;
 }
 
-/* The signed bytes at even places and at odd ones, each widened in its lane. */
-static inline void widen(const int8_t *byte, lanes8 *even, lanes8 *odd)
-{
-	pairs8 pairs, low, high;
-
-	memcpy(&pairs, byte, STEP);
-	low = (pairs8)((lanes8)pairs << 8) >> 8;
-	high = pairs >> 8;
-	*even = (lanes8)(__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__ ? low : high);
-	*odd = (lanes8)(__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__ ? high : low);
-}
-
 /*
  * With n bytes left, a step of 16 adds to s2: 16 times the old s1, and each byte x[i] (16 - i) times. Both sums are kept per
  * lane; the lane weights are applied once at the end. Only the low 16 bits of either sum count, so lanes of 16 bits do.
@@ -60,8 +48,15 @@ static size_t sum_steps(const int8_t *byte, size_t length, uint32_t *s1, uint32_
 	size_t done;
 
 	for (done = 0; length - done >= STEP; done += STEP) {
+		pairs8 pairs, low, high;
 		lanes8 even, odd;
-		widen(byte + done, &even, &odd);
+
+		/* The signed bytes at even places and at odd ones, each widened in its lane. */
+		memcpy(&pairs, byte + done, STEP);
+		low = (pairs8)((lanes8)pairs << 8) >> 8;
+		high = pairs >> 8;
+		even = (lanes8)(__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__ ? low : high);
+		odd = (lanes8)(__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__ ? high : low);
 		before += even_sum + odd_sum;
 		even_sum += even;
 		odd_sum += odd;
@@ -163,15 +158,6 @@ static uint32_t usual_block_length(uint64_t size, uint32_t most)
 	return length < BLOCK_MIN ? BLOCK_MIN : (uint32_t)length;
 }
 
-/* Enough bytes that blocks of a file of this size are hardly ever taken for one another. */
-static int usual_strong_length(uint64_t size, uint32_t block_length)
-{
-	int bits = BIAS_BITS + 2 * floor_log2(size) - floor_log2(block_length);
-	int length = bits > 24 ? (bits - 24) / 8 : 0;
-
-	return length < STRONG_MIN ? STRONG_MIN : length;
-}
-
 void sum_head_choose(struct sum_head *head, uint64_t size, uint32_t block_size, int32_t longest, int strong, bool full)
 {
 	uint32_t length = block_size ? block_size : usual_block_length(size, (uint32_t)longest);
@@ -180,9 +166,13 @@ void sum_head_choose(struct sum_head *head, uint64_t size, uint32_t block_size, 
 	*head = (struct sum_head){ 0 };
 	if (!count || count > INT32_MAX)
 		return;
-	int strong_length = full ? STRONG_MAX : usual_strong_length(size, length);
+	/* Enough bytes that blocks of a file of this size are hardly ever taken for one another. */
+	int bits = BIAS_BITS + 2 * floor_log2(size) - floor_log2(length);
+	int strong_length = bits > 24 ? (bits - 24) / 8 : 0;
 
-	if (strong_length > STRONG_MAX)
+	if (strong_length < STRONG_MIN)
+		strong_length = STRONG_MIN;
+	if (full || strong_length > STRONG_MAX)
 		strong_length = STRONG_MAX;
 	head->count = (int32_t)count;
 	head->block_length = (int32_t)length;
@@ -197,24 +187,11 @@ uint64_t sum_head_size(const struct sum_head *head)
 	return head->count && head->remainder ? size - (uint64_t)(head->block_length - head->remainder) : size;
 }
 
-static void write_sums(struct session *session, const struct sum_head *head, const uint8_t *data, size_t length)
-{
-	const struct block_digest how = { session->xfer_sum, session->seed, session->seed_first };
-	size_t block = (size_t)head->block_length;
-	uint8_t strong[DIGEST_MAX_LENGTH];
-
-	for (size_t at = 0; at < length; at += block) {
-		size_t here = length - at < block ? length - at : block;
-
-		block_digest_compute(&how, data + at, here, strong);
-		wire_write_int(session->wire, (int32_t)rolling_compute(data + at, here));
-		wire_write(session->wire, strong, (size_t)head->strong_length);
-	}
-}
-
 int block_sums_write(struct session *session, int fd, const struct sum_head *head)
 {
+	const struct block_digest how = { session->xfer_sum, session->seed, session->seed_first };
 	uint64_t size = sum_head_size(head), block = (uint64_t)head->block_length;
+	uint8_t strong[DIGEST_MAX_LENGTH];
 	int error = 0;
 
 	if (!size)
@@ -232,7 +209,13 @@ int block_sums_write(struct session *session, int fd, const struct sum_head *hea
 			error = fs_read_at(fd, buffer, length, offset);
 		else
 			memset(buffer, 0, length);
-		write_sums(session, head, buffer, length);
+		for (size_t at = 0; at < length; at += block) {
+			size_t here = length - at < block ? length - at : block;
+
+			block_digest_compute(&how, buffer + at, here, strong);
+			wire_write_int(session->wire, (int32_t)rolling_compute(buffer + at, here));
+			wire_write(session->wire, strong, (size_t)head->strong_length);
+		}
 		wire_keep_alive(session->wire);
 	}
 	free(buffer);

@@ -212,24 +212,20 @@ int auth_digest_rank(const char *name)
 	return -1;
 }
 
-static bool list_has(const char *list, const char *name)
-{
-	for (size_t length; *list; list += length) {
-		list += strspn(list, " ");
-		length = strcspn(list, " ");
-		if (length == strlen(name) && strncasecmp(list, name, length) == 0)
-			return true;
-	}
-	return false;
-}
-
 const char *auth_digest_choose(const char *theirs, bool md5)
 {
 	if (!theirs)
 		return md5 ? "md5" : "";
-	for (size_t i = 0; i < DIGEST_COUNT; i++)
-		if (list_has(theirs, digests[i].name))
-			return digests[i].name;
+	for (size_t i = 0; i < DIGEST_COUNT; i++) {
+		size_t length;
+
+		for (const char *at = theirs; *at; at += length) {
+			at += strspn(at, " ");
+			length = strcspn(at, " ");
+			if (length == strlen(digests[i].name) && strncasecmp(at, digests[i].name, length) == 0)
+				return digests[i].name;
+		}
+	}
 	return NULL;
 }
 
