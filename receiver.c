@@ -209,14 +209,14 @@ static int open_receiver_rules(void *run_void, enum filter_place place, const ch
 		return FILTER_HIDDEN;
 	}
 	if (module && place == FILTER_AT_ROOT)
-		return fs_open_follow(module->root, path + strspn(path, "/"), O_RDONLY, 0);
+		return fs_open(module->root, path + strspn(path, "/"), O_RDONLY | FS_FOLLOW, 0);
 	if (place != FILTER_AT_BASE && !module)
 		return open_sender_rules(run, FILTER_AT_OPERATOR, path);
 	if (run->receiver.dest.top.fd < 0 || place != FILTER_AT_BASE) {
 		errno = ENOENT;
 		return -1;
 	}
-	return fs_open_follow(&run->receiver.dest.top, path, O_RDONLY, 0);
+	return fs_open(&run->receiver.dest.top, path, O_RDONLY | FS_FOLLOW, 0);
 }
 
 static void explain_sender(void *run_void, const char *text)

@@ -157,7 +157,7 @@ static int open_parent(const struct sender *sender, const struct fs_root *source
 	*name = slash ? slash + 1 : path;
 	if (slash)
 		*slash = '\0';
-	int fd = fs_open_follow(&root, slash ? path : "", O_PATH | O_DIRECTORY, 0);
+	int fd = fs_open(&root, slash ? path : "", O_PATH | O_DIRECTORY | FS_FOLLOW, 0);
 
 	if (slash)
 		*slash = '/';
@@ -167,7 +167,7 @@ static int open_parent(const struct sender *sender, const struct fs_root *source
 static bool is_object(const struct fs_root *operator, const char *path, const struct fs_stat *st)
 {
 	struct fs_stat found;
-	int fd = fs_open_follow(operator, path, O_PATH | O_NOFOLLOW, 0);
+	int fd = fs_open(operator, path, O_PATH | O_NOFOLLOW | FS_FOLLOW, 0);
 	bool is_same = fd >= 0 && fs_stat_at_fd(fd, &found) == 0 && found.dev == st->dev && found.ino == st->ino;
 
 	if (fd >= 0)

@@ -308,7 +308,7 @@ static int open_named(const struct server *server, const char *path, int flags)
 
 	fs_clean_path(clean, path + strspn(path, "/"));
 	if (!is_hidden(server->module, clean)) {
-		fd = fs_open_follow(attr_source_real_root(server->module->source), clean, flags, 0);
+		fd = fs_open(attr_source_real_root(server->module->source), clean, flags | FS_FOLLOW, 0);
 		error = errno;
 	}
 	free(clean);

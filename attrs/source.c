@@ -245,7 +245,7 @@ static enum scan_result read_attr_file(struct scan *scan, const char *name, bool
 {
 	const struct fs_root *root = &scan->source->attr_root;
 	const char *path = strbuf_text(&scan->path);
-	int fd = follow ? fs_open_follow(root, path, O_RDONLY, 0) : fs_open_at(scan->dir_fd, name, O_RDONLY, 0);
+	int fd = follow ? fs_open(root, path, O_RDONLY | FS_FOLLOW, 0) : fs_open_at(scan->dir_fd, name, O_RDONLY, 0);
 	uint8_t content[ATTR_FILE_SIZE + 1];
 
 	if (fd < 0 || fs_stat_at_fd(fd, st) < 0) {

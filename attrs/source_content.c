@@ -148,14 +148,14 @@ const struct fs_credentials *attr_source_who(struct attr_source *source)
 int attr_source_open_any(const struct attr_source *source, const char *path, bool follow)
 {
 	const struct fs_root *root = attr_source_real_root(source);
-	int (*open_function)(const struct fs_root *, const char *, int, mode_t) = follow ? fs_open_follow : fs_open;
+	const int flags = O_RDONLY | (follow ? FS_FOLLOW : 0);
 
 	if (source->open_noatime) {
-		int fd = open_function(root, path, O_RDONLY | O_NOATIME, 0);
+		int fd = fs_open(root, path, flags | O_NOATIME, 0);
 		if (fd >= 0 || errno != EPERM)
 			return fd;
 	}
-	return open_function(root, path, O_RDONLY, 0);
+	return fs_open(root, path, flags, 0);
 }
 
 int attr_source_open(struct attr_source *source, const char *path, const struct entry *entry, bool follow, uint64_t *size)

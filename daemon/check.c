@@ -558,7 +558,7 @@ static void check_access(struct subject *subject)
 		char *inside = xmalloc(strlen(temp_dir) + 2);
 
 		fs_clean_path(inside, temp_dir);
-		fd = fs_open_follow(&source->attr_root, inside, O_PATH | O_DIRECTORY, 0);
+		fd = fs_open(&source->attr_root, inside, O_PATH | O_DIRECTORY | FS_FOLLOW, 0);
 		if (fd < 0 || !fs_may(fd, W_OK | X_OK))
 			complain(subject, module->temp_dir, CONFIG_NOTE, "temp dir %s in the module: %s", temp_dir,
 				 strerror(errno));

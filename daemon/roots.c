@@ -79,7 +79,7 @@ static int open_rule_file(void *context, enum filter_place place, const char *pa
 		return fs_operator_open(path, O_RDONLY | O_NONBLOCK, 0);
 	while (*path == '/')
 		path++;
-	return fs_open_follow(attr_source_real_root(&session->source), path, O_RDONLY, 0);
+	return fs_open(attr_source_real_root(&session->source), path, O_RDONLY | FS_FOLLOW, 0);
 }
 
 const struct rules_parameter *rules_parameter(enum module_rules which)

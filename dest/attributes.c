@@ -52,10 +52,10 @@ static bool read_source(const struct dest *dest, const struct fs_root *root, con
 	bool good = true;
 
 	wanted_free(wanted);
-	own->access = own->defaults = (struct fs_acl)ACL_NOTHING;
+	own->access = own->defaults = (struct fs_acl)FS_ACL_NOTHING;
 	wanted->own = own;
 	if (dest->options->acls && !entry_is_symlink(entry)) {
-		if ((flist_acl_follows(dest->list, entry) ? fs_hold_follow : fs_hold)(&held, root, path) < 0)
+		if (fs_hold(&held, root, path, flist_acl_follows(dest->list, entry)) < 0)
 			good = errno == ENOTSUP;
 		else
 			good = held_acl(is_fake, &held, false, entry->mode, &own->access) == 0
@@ -70,7 +70,7 @@ static bool read_source(const struct dest *dest, const struct fs_root *root, con
 	}
 	/* The extended attributes are always the link's own. */
 	if (good && dest->options->xattrs) {
-		if (fs_hold(&held, root, path) < 0)
+		if (fs_hold(&held, root, path, false) < 0)
 			good = errno == ENOTSUP;
 		else if (fs_held_xattrs(&held, &have) < 0)
 			good = false;
@@ -299,9 +299,10 @@ static void read_predecessor(const struct attr_subject *subject, const struct xa
 	if (!needed || !subject->old_name)
 		return;
 	if (subject->alternate) {
+		const struct fs_root *root = &task->dest->alternates->roots[subject->alternate - 1];
 		struct strbuf path = dest_path_of(task->dir->path, subject->old_name);
 
-		is_held = fs_hold(&held, &task->dest->alternates->roots[subject->alternate - 1], strbuf_text(&path)) == 0;
+		is_held = fs_hold(&held, root, strbuf_text(&path), false) == 0;
 		strbuf_free(&path);
 	} else {
 		is_held = fs_hold_at(&held, task->dir->fd, subject->old_name) == 0;
@@ -397,7 +398,7 @@ void dest_copy_attributes(const struct dest *dest, const struct fs_root *root, c
 	size_t length;
 	void *value;
 
-	if ((!dest->options->acls && !dest->options->xattrs && !dest->is_fake) || fs_hold(&from, root, from_path) < 0)
+	if ((!dest->options->acls && !dest->options->xattrs && !dest->is_fake) || fs_hold(&from, root, from_path, false) < 0)
 		return;
 	bool is_held = fs_hold_at(&to, to_fd, to_name) == 0;
 

@@ -101,8 +101,8 @@ static noreturn void refuse(struct dest *dest, const char *what, const char *arg
 
 static void check_argument(struct dest *dest, const struct fs_root *start, const char *argument)
 {
-	int source = fs_open_follow(start, argument, O_PATH, 0);
-	int target = fs_open_follow(&dest->top, target_of(dest, argument), O_PATH, 0);
+	int source = fs_open(start, argument, O_PATH | FS_FOLLOW, 0);
+	int target = fs_open(&dest->top, target_of(dest, argument), O_PATH | FS_FOLLOW, 0);
 	struct fs_stat from = { .mode = 0 }, st;
 	int top = -1;
 
@@ -151,9 +151,9 @@ static void dest_guard_new(struct dest *dest, const char *parent)
 
 	if (!dest->attrs_only || !open_start(&start))
 		return;
-	above = fs_open_follow(&start, parent, O_RDONLY | O_DIRECTORY, 0);
+	above = fs_open(&start, parent, O_RDONLY | O_DIRECTORY | FS_FOLLOW, 0);
 	for (size_t i = 0; above >= 0 && (argument = source_argument(dest, i)); i++) {
-		int source = fs_open_follow(&start, argument, O_RDONLY | O_DIRECTORY, 0);
+		int source = fs_open(&start, argument, O_RDONLY | O_DIRECTORY | FS_FOLLOW, 0);
 
 		if (source >= 0 && fs_is_inside(above, source))
 			refuse(dest, "it would lie inside its own source", argument);

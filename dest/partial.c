@@ -58,7 +58,7 @@ static int open_shared_dir(const struct dest *dest, const char *path, bool make)
 		if (snprintf(leaf, sizeof leaf, "%s", slash ? slash + 1 : clean) < (int)sizeof leaf) {
 			if (slash)
 				*slash = '\0';
-			parent = fs_open_follow(dest->module->root, slash ? clean : ".", O_PATH | O_DIRECTORY, 0);
+			parent = fs_open(dest->module->root, slash ? clean : ".", O_PATH | O_DIRECTORY | FS_FOLLOW, 0);
 		}
 		free(clean);
 	} else {

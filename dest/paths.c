@@ -82,7 +82,7 @@ int dest_open_named(const struct dest *dest, const char *path, int flags)
 		return options_confine(dest->options,
 				       fs_operator_open_at(dest->top.fd, path, flags | options_link_flag(dest->options)));
 	char *inside = dest_named_in_module(dest, path);
-	int fd = fs_open_follow(module->root, inside, flags, 0), error = errno;
+	int fd = fs_open(module->root, inside, flags | FS_FOLLOW, 0), error = errno;
 
 	free(inside);
 	errno = error;

@@ -54,7 +54,7 @@ void dest_show_path(const struct dest *dest, const char *path, struct strbuf *ou
 /* An error line about it: BEFORE "PATH" AFTER: reason; main thread. */
 void dest_complain_path(struct dest *dest, const char *role, int error, const char *path, const char *before,
 			const char *after);
-/* What else the operator or a module's client has named, if relative by the destination: for fs_open_follow and the like. */
+/* What else the operator or a module's client has named, if relative by the destination: for fs_open and the like. */
 int dest_open_named(const struct dest *dest, const char *path, int flags);
 /* The same as a path below the module's root; owned by the caller. */
 char *dest_named_in_module(const struct dest *dest, const char *path);

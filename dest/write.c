@@ -301,9 +301,9 @@ int job_open_source(struct file_job *job, uint64_t *size)
 		if (source->base != job->entry->root)
 			continue;
 		errno = source->error;
-		fd = source->root.fd < 0 ? -1 : (follow ? fs_open_follow : fs_open)(&source->root, name, flags, 0);
+		fd = source->root.fd < 0 ? -1 : fs_open(&source->root, name, flags | (follow ? FS_FOLLOW : 0), 0);
 		if (fd < 0 && errno == EPERM)
-			fd = (follow ? fs_open_follow : fs_open)(&source->root, name, O_RDONLY, 0);
+			fd = fs_open(&source->root, name, O_RDONLY | (follow ? FS_FOLLOW : 0), 0);
 		break;
 	}
 	return fs_only_regular(fd, size);

@@ -24,7 +24,7 @@
 /* --- ACLs --- */
 
 /* Nothing but what a mode says; of a default ACL: there is none. */
-#define ACL_NOTHING { FS_ACL_ABSENT, FS_ACL_ABSENT, FS_ACL_ABSENT, FS_ACL_ABSENT, NULL, 0 }
+
 
 /* Take out of an access ACL what `mode` says (5.6.2). */
 void acl_reduce(struct fs_acl *acl, uint32_t mode);

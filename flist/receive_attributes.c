@@ -216,7 +216,7 @@ static uint32_t side_number(const struct flist *list, int32_t node, const struct
 void flist_received_acls(const struct flist *list, int32_t node, const struct entry *entry, const struct fs_acl **access,
 			 const struct fs_acl **defaults)
 {
-	static const struct fs_acl nothing = ACL_NOTHING;
+	static const struct fs_acl nothing = FS_ACL_NOTHING;
 	const struct received_attributes *attributes = list->received->attributes;
 	uint32_t number = side_number(list, node, entry, true);
 	const struct acl_pair *pair = number ? table_item(&attributes->pairs, number - 1) : NULL;

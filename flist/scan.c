@@ -78,7 +78,7 @@ int flist_open_rule_file(void *flist_address, enum filter_place place, const cha
 		source = flist_base_source(list, list->scan_base, path, &below);
 	else
 		strbuf_add_string(&below, path);
-	fd = fs_open_follow(attr_source_real_root(source), strbuf_text(&below), O_RDONLY, 0);
+	fd = fs_open(attr_source_real_root(source), strbuf_text(&below), O_RDONLY | FS_FOLLOW, 0);
 	strbuf_free(&below);
 	return fd;
 }

@@ -124,7 +124,7 @@ static int read_acl_of(const struct flist *list, const struct fs_root *root, con
 	bool is_fake = list->options->super == SUPER_FAKE;
 	struct fs_held held;
 
-	if (follows ? fs_hold_follow(&held, root, path) < 0 : is_fake && fs_hold(&held, root, path) < 0)
+	if ((follows || is_fake) && fs_hold(&held, root, path, follows) < 0)
 		held.fd = -1;
 	if ((!follows && !is_fake) || held.fd < 0)
 		return fs_acl_read(root, path, is_default, acl);
@@ -136,7 +136,7 @@ static int read_acl_of(const struct flist *list, const struct fs_root *root, con
 
 static void read_acl(struct flist_sender *sender, int32_t node, const struct entry *entry, bool is_default, struct fs_acl *acl)
 {
-	static const struct fs_acl nothing = ACL_NOTHING;
+	static const struct fs_acl nothing = FS_ACL_NOTHING;
 	struct strbuf path = STRBUF_INIT;
 	const struct fs_root *root = attr_source_real_root(flist_entry_source(sender->list, node, entry, &path));
 

@@ -86,36 +86,24 @@ int fs_fake_overlay(const struct fs_held *held, struct fs_stat *st)
 	return fits && parse_record(text, st) ? 0 : fs_fail(EBADMSG);
 }
 
-/* Nothing but files and directories keep anything, so only they are held. */
-static int overlay(struct fs_held *held, struct fs_stat *st)
-{
-	int result = fs_fake_overlay(held, st);
-
-	fs_release(held);
-	return result;
-}
-
 int fs_fake_lstat_at(int dir_fd, const char *name, struct fs_stat *st)
 {
-	struct fs_held held;
+	const struct fs_root here = { .fd = dir_fd };
 
-	if (fs_hold_at(&held, dir_fd, name) < 0)
-		return errno == ENOTSUP ? fs_lstat_at(dir_fd, name, st) : -1;
-	return overlay(&held, st);
+	return fs_fake_lstat(&here, name, st);
 }
 
 int fs_fake_lstat(const struct fs_root *root, const char *path, struct fs_stat *st)
 {
 	struct fs_held held;
 
-	if (fs_hold(&held, root, path) < 0)
+	/* Nothing but files and directories keep anything, so only they are held. */
+	if (fs_hold(&held, root, path, false) < 0)
 		return errno == ENOTSUP ? fs_lstat(root, path, st) : -1;
-	return overlay(&held, st);
-}
+	int result = fs_fake_overlay(&held, st);
 
-mode_t fs_fake_mode(mode_t mode)
-{
-	return (mode & 0777) | (S_ISDIR(mode) ? 0700 : 0600);
+	fs_release(&held);
+	return result;
 }
 
 static bool same_record(const struct fs_stat *a, const struct fs_stat *b)
@@ -126,7 +114,7 @@ static bool same_record(const struct fs_stat *a, const struct fs_stat *b)
 
 int fs_fake_store(const struct fs_held *held, const struct fs_stat *wanted)
 {
-	mode_t mode = fs_fake_mode(wanted->mode);
+	mode_t mode = (wanted->mode & 0777) | (S_ISDIR(wanted->mode) ? 0700 : 0600);
 	struct fs_stat kept, real = held->st;
 	bool has_record = fs_fake_overlay(held, &kept) == 0 && !same_record(&kept, &real);
 	char text[STAT_MAX];
@@ -154,10 +142,22 @@ int fs_fake_store(const struct fs_held *held, const struct fs_stat *wanted)
 
 /* --- symlinks --- */
 
-static ssize_t read_target(int fd, char *target, size_t size)
+ssize_t fs_fake_readlink_at(int dir_fd, const char *name, char *target, size_t size)
 {
-	ssize_t length = fd < 0 ? -1 : read(fd, target, size);
+	const struct fs_root here = { .fd = dir_fd };
 
+	return fs_fake_readlink(&here, name, target, size);
+}
+
+ssize_t fs_fake_readlink(const struct fs_root *root, const char *path, char *target, size_t size)
+{
+	ssize_t length = fs_readlink(root, path, target, size);
+
+	if (length >= 0 || errno != EINVAL)
+		return length;
+	int fd = fs_open(root, path, O_RDONLY, 0);
+
+	length = fd < 0 ? -1 : read(fd, target, size);
 	fs_close(fd);
 	if (length < 0)
 		return -1;
@@ -165,20 +165,6 @@ static ssize_t read_target(int fd, char *target, size_t size)
 		return fs_fail(ENAMETOOLONG);
 	target[length] = '\0';
 	return memchr(target, '\0', (size_t)length) ? fs_fail(EBADMSG) : length;
-}
-
-ssize_t fs_fake_readlink_at(int dir_fd, const char *name, char *target, size_t size)
-{
-	ssize_t length = fs_readlink_at(dir_fd, name, target, size);
-
-	return length < 0 && errno == EINVAL ? read_target(fs_open_at(dir_fd, name, O_RDONLY, 0), target, size) : length;
-}
-
-ssize_t fs_fake_readlink(const struct fs_root *root, const char *path, char *target, size_t size)
-{
-	ssize_t length = fs_readlink(root, path, target, size);
-
-	return length < 0 && errno == EINVAL ? read_target(fs_open(root, path, O_RDONLY, 0), target, size) : length;
 }
 
 /* --- ACLs --- */
@@ -221,7 +207,7 @@ int fs_fake_acl(const struct fs_held *held, bool is_default, struct fs_acl *acl)
 	size_t length;
 	void *value;
 
-	*acl = (struct fs_acl){ FS_ACL_ABSENT, FS_ACL_ABSENT, FS_ACL_ABSENT, FS_ACL_ABSENT, NULL, 0 };
+	*acl = (struct fs_acl)FS_ACL_NOTHING;
 	if (fs_held_get(held, is_default ? DEFAULT_NAME : ACCESS_NAME, &value, &length) < 0)
 		return errno == ENODATA || errno == ENOTSUP ? 0 : -1;
 	int result = parse_acl(value, length, acl);
@@ -237,11 +223,8 @@ int fs_fake_set_acl(const struct fs_held *held, bool is_default, const struct fs
 	const uint8_t parts[ACL_PARTS] = { acl->user_obj, acl->group_obj, acl->mask, acl->other };
 	const char *name = is_default ? DEFAULT_NAME : ACCESS_NAME;
 
-	if (fs_acl_is_empty(acl)) {
-		int result = fs_held_remove(held, name);
-
-		return result < 0 && (errno == ENODATA || errno == ENOTSUP) ? 0 : result;
-	}
+	if (fs_acl_is_empty(acl))
+		return fs_held_replace(held, name, NULL, 0);
 	uint8_t *bytes = xmalloc(16 + 8 * acl->named_count), *to = bytes;
 
 	for (int i = 0; i < ACL_PARTS; i++)
@@ -250,9 +233,5 @@ int fs_fake_set_acl(const struct fs_held *held, bool is_default, const struct fs
 		to = bytes_put(to, acl->named[i].id, 4);
 		to = bytes_put(to, acl->named[i].bits | (acl->named[i].is_user ? ACL_USER : 0), 4);
 	}
-	int result = fs_held_set(held, name, bytes, (size_t)(to - bytes)), error = errno;
-
-	free(bytes);
-	errno = error;
-	return result;
+	return fs_held_replace(held, name, bytes, (size_t)(to - bytes));
 }

@@ -20,9 +20,8 @@ int fs_fake_overlay(const struct fs_held *held, struct fs_stat *st);
 ssize_t fs_fake_readlink_at(int dir_fd, const char *name, char *target, size_t size);
 ssize_t fs_fake_readlink(const struct fs_root *root, const char *path, char *target, size_t size);
 
-/* The permission bits that an object with these is to have in fact. */
-mode_t fs_fake_mode(mode_t mode);
-/* Keep mode, device numbers and owner of *wanted, and give the object the permission bits for that. 1: it was otherwise. */
+/* Keep mode, device numbers and owner of *wanted, and give the object the permission bits for that (and its owner's to
+ * read and write, or to enter). 1: it was otherwise. */
 int fs_fake_store(const struct fs_held *held, const struct fs_stat *wanted);
 
 /* ACLs in the reduced form (flist/attributes.h): absent parts are those of the mode. None is kept: all parts are absent. */

@@ -251,10 +251,11 @@ static int open_found(const struct fs_root *root, const char *path, int flags, m
 	return open_by_kernel(&start, path, flags, mode, follow);
 }
 
-/* The one way to what a path below a root names. */
-static int open_below(const struct fs_root *root, const char *path, int flags, mode_t mode, bool follow)
+int fs_open(const struct fs_root *root, const char *path, int flags, mode_t mode)
 {
-	flags = complete_flags(flags) | (follow ? 0 : O_NOFOLLOW);
+	bool follow = flags & FS_FOLLOW;
+
+	flags = complete_flags(flags & ~FS_FOLLOW) | (follow ? 0 : O_NOFOLLOW);
 	int fd = open_found(root, *path ? path : ".", flags, mode, follow);
 
 	if (fd < 0 || !root->confine || fs_leads_inside(fd, root->confine))
@@ -291,7 +292,7 @@ void fs_root_adopt(struct fs_root *root, int fd)
 
 int fs_root_open_below(struct fs_root *root, const struct fs_root *parent, const char *path)
 {
-	int fd = open_below(parent, path, O_PATH | O_DIRECTORY, 0, true);
+	int fd = fs_open(parent, path, O_PATH | O_DIRECTORY | FS_FOLLOW, 0);
 
 	if (fd < 0)
 		return -1;
@@ -307,19 +308,9 @@ void fs_root_close(struct fs_root *root)
 	root->fd = -1;
 }
 
-int fs_open(const struct fs_root *root, const char *path, int flags, mode_t mode)
-{
-	return open_below(root, path, flags, mode, false);
-}
-
-int fs_open_follow(const struct fs_root *root, const char *path, int flags, mode_t mode)
-{
-	return open_below(root, path, flags, mode, true);
-}
-
 int fs_opendir(const struct fs_root *root, const char *path)
 {
-	return open_below(root, path, O_RDONLY | O_DIRECTORY, 0, true);
+	return fs_open(root, path, O_RDONLY | O_DIRECTORY | FS_FOLLOW, 0);
 }
 
 static void fill(struct fs_stat *out, const struct stat *st)
@@ -359,7 +350,7 @@ static int stat_below(const struct fs_root *root, const char *path, bool follow,
 		path = ".";
 	if (is_plain(root, path, follow))
 		return stat_name(root->fd, path, follow ? 0 : AT_SYMLINK_NOFOLLOW, st);
-	int fd = open_below(root, path, O_PATH, 0, follow), result = fd < 0 ? -1 : fs_stat_at_fd(fd, st);
+	int fd = fs_open(root, path, O_PATH | (follow ? FS_FOLLOW : 0), 0), result = fd < 0 ? -1 : fs_stat_at_fd(fd, st);
 
 	fs_close(fd);
 	return result;
@@ -392,7 +383,7 @@ ssize_t fs_readlink(const struct fs_root *root, const char *path, char *target, 
 {
 	if (is_plain(root, path, false) && is_single_name(path))
 		return read_target(root->fd, path, target, size);
-	int fd = open_below(root, path, O_PATH, 0, false);
+	int fd = fs_open(root, path, O_PATH, 0);
 	ssize_t length = fd < 0 ? -1 : read_target(fd, "", target, size);
 
 	fs_close(fd);

@@ -53,11 +53,11 @@ void fs_root_adopt(struct fs_root *root, int fd);
 int fs_root_open_below(struct fs_root *root, const struct fs_root *parent, const char *path);
 void fs_root_close(struct fs_root *root); /* errno stays */
 
-/* open(2) flags; the last component is not followed (O_NOFOLLOW is added). O_NONBLOCK is added for reads of non-directories,
- * so that a FIFO cannot hang the process. */
+/* Among the flags: a final symlink is followed if it stays inside the root (-L, --copy-unsafe-links, merge files). */
+#define FS_FOLLOW (1 << 27)
+/* open(2) flags; the last component is not followed (O_NOFOLLOW is added) unless FS_FOLLOW says so. O_NONBLOCK is added for
+ * reads of non-directories, so that a FIFO cannot hang the process. */
 int fs_open(const struct fs_root *root, const char *path, int flags, mode_t mode);
-/* The same, but a final symlink is followed if it stays inside the root (-L, --copy-unsafe-links, merge files). */
-int fs_open_follow(const struct fs_root *root, const char *path, int flags, mode_t mode);
 int fs_opendir(const struct fs_root *root, const char *path); /* O_RDONLY|O_DIRECTORY descriptor; follows inside */
 
 int fs_lstat(const struct fs_root *root, const char *path, struct fs_stat *st);

@@ -48,12 +48,11 @@ static int hold_opened(struct fs_held *held, const struct fs_root *root, const c
 	return 0;
 }
 
-/* `fd`: opened with O_PATH, or -1. Taken over. */
-static int hold_found(struct fs_held *held, int fd, const struct fs_root *root, const char *path)
+int fs_hold(struct fs_held *held, const struct fs_root *root, const char *path, bool follow)
 {
-	held->fd = fd;
+	held->fd = fs_open(root, path, O_PATH | (follow ? FS_FOLLOW : 0), 0);
 	held->is_borrowed = false;
-	if (fd < 0)
+	if (held->fd < 0)
 		return -1;
 	held->by_path = fs_proc_path(held->fd, held->path);
 	if (fs_stat_at_fd(held->fd, &held->st) == 0 && (held->by_path || hold_opened(held, root, path) == 0))
@@ -62,21 +61,11 @@ static int hold_found(struct fs_held *held, int fd, const struct fs_root *root, 
 	return -1;
 }
 
-int fs_hold(struct fs_held *held, const struct fs_root *root, const char *path)
-{
-	return hold_found(held, fs_open(root, path, O_PATH, 0), root, path);
-}
-
-int fs_hold_follow(struct fs_held *held, const struct fs_root *root, const char *path)
-{
-	return hold_found(held, fs_open_follow(root, path, O_PATH, 0), root, path);
-}
-
 int fs_hold_at(struct fs_held *held, int dir_fd, const char *name)
 {
 	const struct fs_root here = { .fd = dir_fd };
 
-	return fs_hold(held, &here, name);
+	return fs_hold(held, &here, name, false);
 }
 
 int fs_hold_open(struct fs_held *held, int fd)
@@ -163,6 +152,17 @@ int fs_held_remove(const struct fs_held *held, const char *name)
 	return held->by_path ? removexattr(held->path, name) : fremovexattr(held->fd, name);
 }
 
+int fs_held_replace(const struct fs_held *held, const char *name, void *value, size_t length)
+{
+	int result = value ? fs_held_set(held, name, value, length) : fs_held_remove(held, name), error = errno;
+
+	if (!value && result < 0 && (error == ENODATA || error == ENOTSUP))
+		result = 0;
+	free(value);
+	errno = error;
+	return result;
+}
+
 int fs_held_chmod(const struct fs_held *held, mode_t mode)
 {
 	return held->by_path ? chmod(held->path, mode) : fchmod(held->fd, mode);
@@ -174,7 +174,7 @@ int fs_xattr_read(const struct fs_root *root, const char *path, struct fs_xattr_
 
 	list->items = NULL;
 	list->count = 0;
-	if (fs_hold(&held, root, path) < 0)
+	if (fs_hold(&held, root, path, false) < 0)
 		return errno == ENOTSUP ? 0 : -1;
 	int result = fs_held_xattrs(&held, list);
 
@@ -186,7 +186,7 @@ int fs_xattr_get(const struct fs_root *root, const char *path, const char *name,
 {
 	struct fs_held held;
 
-	if (fs_hold(&held, root, path) < 0)
+	if (fs_hold(&held, root, path, false) < 0)
 		return -1;
 	int result = fs_held_get(&held, name, value, length);
 
@@ -224,11 +224,6 @@ enum acl_tag {
 	TAG_OTHER = 0x20,
 };
 
-static void set_all(struct fs_acl *acl, uint8_t user, uint8_t group, uint8_t other)
-{
-	*acl = (struct fs_acl){ .user_obj = user, .group_obj = group, .mask = FS_ACL_ABSENT, .other = other };
-}
-
 static bool add_acl_entry(struct fs_acl *acl, const uint8_t *bytes)
 {
 	unsigned tag = (unsigned)bytes_number(bytes, 2), bits = (unsigned)bytes_number(bytes + 2, 2);
@@ -263,7 +258,7 @@ static int parse_acl(struct fs_acl *acl, const uint8_t *bytes, size_t length)
 	    || bytes_number(bytes, ACL_HEADER_SIZE) != ACL_VERSION)
 		return fs_fail(EINVAL);
 	count = (length - ACL_HEADER_SIZE) / ACL_ENTRY_SIZE;
-	set_all(acl, FS_ACL_ABSENT, FS_ACL_ABSENT, FS_ACL_ABSENT);
+	*acl = (struct fs_acl)FS_ACL_NOTHING;
 	acl->named = xcalloc(count, sizeof *acl->named);
 	for (size_t i = 0; i < count; i++) {
 		if (!add_acl_entry(acl, bytes + ACL_HEADER_SIZE + i * ACL_ENTRY_SIZE)) {
@@ -278,10 +273,12 @@ static int parse_acl(struct fs_acl *acl, const uint8_t *bytes, size_t length)
 /* What an object has that carries no ACL of this kind: its mode, or no default. */
 static void acl_without_attribute(struct fs_acl *acl, uint32_t mode, bool is_default)
 {
+	*acl = (struct fs_acl)FS_ACL_NOTHING;
 	if (is_default)
-		set_all(acl, FS_ACL_ABSENT, FS_ACL_ABSENT, FS_ACL_ABSENT);
-	else
-		set_all(acl, mode >> 6 & 7, mode >> 3 & 7, mode & 7);
+		return;
+	acl->user_obj = mode >> 6 & 7;
+	acl->group_obj = mode >> 3 & 7;
+	acl->other = mode & 7;
 }
 
 int fs_held_acl(const struct fs_held *held, bool is_default, struct fs_acl *acl)
@@ -304,8 +301,8 @@ int fs_acl_read(const struct fs_root *root, const char *path, bool is_default, s
 {
 	struct fs_held held;
 
-	set_all(acl, FS_ACL_ABSENT, FS_ACL_ABSENT, FS_ACL_ABSENT);
-	if (fs_hold(&held, root, path) < 0) {
+	*acl = (struct fs_acl)FS_ACL_NOTHING;
+	if (fs_hold(&held, root, path, false) < 0) {
 		struct fs_stat st;
 		if (errno != ENOTSUP || fs_lstat(root, path, &st) < 0)
 			return -1;
@@ -323,12 +320,18 @@ static uint8_t *put_entry(uint8_t *to, enum acl_tag tag, unsigned bits, uint32_t
 	return bits == FS_ACL_ABSENT ? to : bytes_put(bytes_put(bytes_put(to, tag, 2), bits, 2), id, 4);
 }
 
-/* In the order that the kernel wants. */
-static uint8_t *put_acl(uint8_t *to, const struct fs_acl *acl)
+int fs_held_set_acl(const struct fs_held *held, bool is_default, const struct fs_acl *acl)
 {
+	const char *name = is_default ? DEFAULT_NAME : ACCESS_NAME;
+
 	size_t i = 0;
 
-	to = bytes_put(to, ACL_VERSION, ACL_HEADER_SIZE);
+	if (is_default && fs_acl_is_empty(acl))
+		return fs_held_replace(held, name, NULL, 0);
+	uint8_t *bytes = xmalloc(ACL_HEADER_SIZE + (ACL_PARTS + acl->named_count) * ACL_ENTRY_SIZE);
+	uint8_t *to = bytes_put(bytes, ACL_VERSION, ACL_HEADER_SIZE);
+
+	/* In the order that the kernel wants. */
 	to = put_entry(to, TAG_USER_OBJ, acl->user_obj, NO_ID);
 	for (; i < acl->named_count && acl->named[i].is_user; i++)
 		to = put_entry(to, TAG_USER, acl->named[i].bits, acl->named[i].id);
@@ -336,25 +339,8 @@ static uint8_t *put_acl(uint8_t *to, const struct fs_acl *acl)
 	for (; i < acl->named_count; i++)
 		to = put_entry(to, TAG_GROUP, acl->named[i].bits, acl->named[i].id);
 	to = put_entry(to, TAG_MASK, acl->mask, NO_ID);
-	return put_entry(to, TAG_OTHER, acl->other, NO_ID);
-}
-
-int fs_held_set_acl(const struct fs_held *held, bool is_default, const struct fs_acl *acl)
-{
-	const char *name = is_default ? DEFAULT_NAME : ACCESS_NAME;
-
-	if (is_default && fs_acl_is_empty(acl)) {
-		int result = fs_held_remove(held, name);
-
-		return result < 0 && (errno == ENODATA || errno == ENOTSUP) ? 0 : result;
-	}
-	uint8_t *bytes = xmalloc(ACL_HEADER_SIZE + (ACL_PARTS + acl->named_count) * ACL_ENTRY_SIZE);
-	int result = fs_held_set(held, name, bytes, (size_t)(put_acl(bytes, acl) - bytes));
-	int error = errno;
-
-	free(bytes);
-	errno = error;
-	return result;
+	to = put_entry(to, TAG_OTHER, acl->other, NO_ID);
+	return fs_held_replace(held, name, bytes, (size_t)(to - bytes));
 }
 
 bool fs_acl_is_empty(const struct fs_acl *acl)

@@ -41,8 +41,7 @@ struct fs_held {
 };
 
 /* ENOTSUP: the object can have no attributes as the process stands (without proc only files and directories have any). */
-int fs_hold(struct fs_held *held, const struct fs_root *root, const char *path);
-int fs_hold_follow(struct fs_held *held, const struct fs_root *root, const char *path); /* what a final symlink leads to */
+int fs_hold(struct fs_held *held, const struct fs_root *root, const char *path, bool follow); /* a last symlink, too */
 int fs_hold_at(struct fs_held *held, int dir_fd, const char *name);
 /* A file or directory that the caller has open, not with O_PATH, and keeps open. */
 int fs_hold_open(struct fs_held *held, int fd);
@@ -54,6 +53,8 @@ int fs_held_xattrs(const struct fs_held *held, struct fs_xattr_list *list);
 int fs_held_get(const struct fs_held *held, const char *name, void **value, size_t *length);
 int fs_held_set(const struct fs_held *held, const char *name, const void *value, size_t length);
 int fs_held_remove(const struct fs_held *held, const char *name);
+/* Set it to a malloc'ed value, which is freed in any case; NULL: there is none afterwards, nor need have been any. */
+int fs_held_replace(const struct fs_held *held, const char *name, void *value, size_t length);
 int fs_held_chmod(const struct fs_held *held, mode_t mode); /* not of a symlink */
 void fs_xattr_list_free(struct fs_xattr_list *list);
 
@@ -73,6 +74,7 @@ struct fs_acl {
 	struct fs_acl_entry *named;               /* users before groups, each sorted by id */
 	size_t named_count;
 };
+#define FS_ACL_NOTHING { FS_ACL_ABSENT, FS_ACL_ABSENT, FS_ACL_ABSENT, FS_ACL_ABSENT, NULL, 0 }
 
 /* Access ACL, or default ACL of a directory (all absent if there is none); what has no access ACL has what its mode says. */
 int fs_held_acl(const struct fs_held *held, bool is_default, struct fs_acl *acl);

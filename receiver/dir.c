@@ -72,7 +72,7 @@ static int open_directory(struct receiver *receiver, struct dest_dir *parent, st
 			  const struct fs_stat *st)
 {
 	struct fs_root root = linked_root(receiver);
-	int fd = dir->is_link ? fs_open_follow(&root, dir->path, O_RDONLY | O_DIRECTORY, 0)
+	int fd = dir->is_link ? fs_open(&root, dir->path, O_RDONLY | O_DIRECTORY | FS_FOLLOW, 0)
 			      : fs_open_at(parent->fd, name, O_RDONLY | O_DIRECTORY, 0);
 
 	if (fd >= 0 && dest_enters_links(&receiver->dest) && receiver->dest.attrs_only) {

@@ -85,7 +85,7 @@ static int open_rules(void *rules_void, enum filter_place place, const char *pat
 	struct make_rules *rules = rules_void;
 
 	if (place == FILTER_AT_BASE)
-		return fs_open_follow(rules->root, path, O_RDONLY, 0);
+		return fs_open(rules->root, path, O_RDONLY | FS_FOLLOW, 0);
 	if (!rules->reading_line)
 		return fs_operator_open(path, O_RDONLY | O_NONBLOCK, 0);
 	const struct rule_file *file = read_once(rules, path);

@@ -70,7 +70,7 @@ static inline bool tree_has(const char *path)
 /* A file below the root, whole: 0, or -1 with errno. */
 static inline int tree_read_below(const struct fs_root *root, const char *path, size_t limit, struct strbuf *out)
 {
-	int fd = fs_open_follow(root, path, O_RDONLY, 0), result = fd < 0 ? -1 : fs_read_all(fd, limit, out);
+	int fd = fs_open(root, path, O_RDONLY | FS_FOLLOW, 0), result = fd < 0 ? -1 : fs_read_all(fd, limit, out);
 
 	fs_close(fd);
 	return result;

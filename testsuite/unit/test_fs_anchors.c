@@ -74,7 +74,7 @@ static int call_open_path(const struct fs_root *root, const char *path)
 
 static int call_open_follow(const struct fs_root *root, const char *path)
 {
-	return outcome(fs_open_follow(root, path, O_RDONLY, 0));
+	return outcome(fs_open(root, path, O_RDONLY | FS_FOLLOW, 0));
 }
 
 static int call_opendir(const struct fs_root *root, const char *path)
@@ -128,7 +128,7 @@ static int call_hold(const struct fs_root *root, const char *path)
 {
 	struct fs_held held;
 
-	if (fs_hold(&held, root, path) < 0)
+	if (fs_hold(&held, root, path, false) < 0)
 		return errno;
 	fs_release(&held);
 	return 0;
@@ -138,7 +138,7 @@ static int call_hold_follow(const struct fs_root *root, const char *path)
 {
 	struct fs_held held;
 
-	if (fs_hold_follow(&held, root, path) < 0)
+	if (fs_hold(&held, root, path, true) < 0)
 		return errno;
 	fs_release(&held);
 	return 0;

@@ -86,7 +86,7 @@ static void store(const char *path, struct fs_stat *wanted, int expected)
 {
 	struct fs_held held;
 
-	assert_int_equal(fs_hold(&held, &root, path), 0);
+	assert_int_equal(fs_hold(&held, &root, path, false), 0);
 	assert_int_equal(fs_fake_store(&held, wanted), expected);
 	fs_release(&held);
 }
@@ -146,7 +146,7 @@ UNIT_TEST(acls)
 	struct fs_acl acl;
 	uint8_t bytes[64];
 
-	assert_int_equal(fs_hold(&held, &root, "d"), 0);
+	assert_int_equal(fs_hold(&held, &root, "d", false), 0);
 	if (fs_fake_set_acl(&held, false, &wanted) < 0)
 		skip();
 	assert_int_equal(lgetxattr("d", "user.rsync.%aacl", bytes, sizeof bytes), sizeof f1);

@@ -58,7 +58,7 @@ static int make_tree(void **state)
 static const struct decision {
 	const char *path;
 	int plain;           /* fs_open */
-	int following;       /* fs_open_follow */
+	int following;       /* fs_open, FS_FOLLOW */
 	const char *content;
 } decisions[] = {
 	{ "file", 0, 0, "file" },
@@ -135,7 +135,7 @@ static void check_decisions(bool walk)
 	for (size_t i = 0; i < sizeof decisions / sizeof *decisions; i++) {
 		const struct decision *d = &decisions[i];
 		expect(fs_open(&root, d->path, O_RDONLY, 0), d->plain, d, walk ? "walk" : "openat2");
-		expect(fs_open_follow(&root, d->path, O_RDONLY, 0), d->following, d,
+		expect(fs_open(&root, d->path, O_RDONLY | FS_FOLLOW, 0), d->following, d,
 		       walk ? "walk, following" : "openat2, following");
 	}
 	fs_root_close(&root);
@@ -240,7 +240,7 @@ UNIT_TEST(trusting_root_follows_like_open)
 	assert_string_equal(tree_content_of(fs_open(&root, "rout/secret", O_RDONLY, 0)), "secret");
 	assert_string_equal(tree_content_of(fs_open(&root, "aout/secret", O_RDONLY, 0)), "secret");
 	assert_string_equal(tree_content_of(fs_open(&root, "../out/secret", O_RDONLY, 0)), "secret");
-	assert_string_equal(tree_content_of(fs_open_follow(&root, "lout", O_RDONLY, 0)), "secret");
+	assert_string_equal(tree_content_of(fs_open(&root, "lout", O_RDONLY | FS_FOLLOW, 0)), "secret");
 	assert_int_equal(fs_open(&root, "lout", O_RDONLY, 0), -1);
 	assert_int_equal(fs_stat_follow(&root, "lout", &st), 0);
 	assert_true(S_ISREG(st.mode));
@@ -282,7 +282,7 @@ UNIT_TEST(fifo_does_not_hang)
 		assert_int_equal(fs_stat_at_fd(fd, &st), 0);
 		assert_true(S_ISFIFO(st.mode));
 		close(fd);
-		fd = fs_open_follow(&root, "lfifo", O_RDONLY, 0);
+		fd = fs_open(&root, "lfifo", O_RDONLY | FS_FOLLOW, 0);
 		assert_return_code(fd, errno);
 		close(fd);
 		assert_int_equal(fs_open(&root, "x/../fifo", O_WRONLY, 0), -1);
@@ -437,7 +437,7 @@ UNIT_TEST(descriptors_are_not_leaked)
 
 	close(before);
 	for (size_t i = 0; i < sizeof decisions / sizeof *decisions; i++) {
-		int fd = fs_open_follow(&root, decisions[i].path, O_RDONLY, 0);
+		int fd = fs_open(&root, decisions[i].path, O_RDONLY | FS_FOLLOW, 0);
 		if (fd >= 0) {
 			assert_true(fcntl(fd, F_GETFD) & FD_CLOEXEC);
 			close(fd);
