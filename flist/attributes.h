@@ -23,9 +23,6 @@
 
 /* --- ACLs --- */
 
-/* Nothing but what a mode says; of a default ACL: there is none. */
-
-
 /* Take out of an access ACL what `mode` says (5.6.2). */
 void acl_reduce(struct fs_acl *acl, uint32_t mode);
 /* Of an ACL as it came: where named entries need a mask that was not sent, there is one (5.6.5 step 2). */

@@ -120,8 +120,8 @@ void id_map_read_name(struct id_map *map, struct wire *wire, uint32_t id)
 		die(EXIT_MALLOC, "rsync: too many user and group names");
 	budget_take(wire_budget(wire), BUDGET_OF_TEXT(length) + 4 * sizeof(struct hashmap_slot), "names of users and groups");
 	budget_work(wire_budget(wire), map->ids ? LOOKUP_STEPS : 1);
-	if (!id_rules_apply(map->rules, id, name, &local) &&
-	    (!map->ids || !id || !length || !fs_id_find(map->ids, map->is_group, name, &local)))
+	if (!id_rules_apply(map->rules, id, name, &local)
+	    && (!map->ids || !id || !length || !fs_id_find(map->ids, map->is_group, name, &local)))
 		local = id;
 	if (map->debug_name)
 		log_info("%s %u(%s) maps to %u", map->debug_name, id, name, local);

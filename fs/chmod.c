@@ -147,14 +147,14 @@ static mode_t apply_item(const struct item *item, mode_t mode, mode_t mask, bool
 
 	if (item->operator == '-')
 		return mode & ~bits;
-	if (item->operator != '=')
-		return mode | bits;
 	/* What "=" takes away before it adds: set-id bits only if it adds such bits or copies a class. */
 	if (item->copy_from)
 		cleared |= set_id_bits(classes) | (classes & OTHER ? S_ISVTX : 0);
 	else if (item->special)
 		cleared |= set_id_bits(item->classes);
-	return (mode & ~cleared) | bits;
+	if (item->operator == '=')
+		mode &= ~cleared;
+	return mode | bits;
 }
 
 mode_t chmod_apply(const struct chmod_rules *rules, mode_t mode)

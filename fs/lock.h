@@ -39,9 +39,9 @@ bool fs_turn_end(struct fs_turn *turn, bool good);
 /* --- slots and pid file --- */
 
 /*
- * Take one of `slots` connection slots. holder: NULL, or a hash of any kind, which has slots (at most 2^20) for itself. -1: errno
- * is EBUSY if all are taken (always, if slots is not positive). fd: the lock file, open for reading and writing. It holds what
- * is taken on it: never open or close the file otherwise in this process, and let the descriptor end with the process.
+ * Take one of `slots` connection slots. holder: NULL, or a hash of any kind, which has slots (at most 2^20) for itself. -1:
+ * errno is EBUSY if all are taken (always, if slots is not positive). fd: the lock file, open for reading and writing. It holds
+ * what is taken on it: never open or close the file otherwise in this process, and let the descriptor end with the process.
  */
 int fs_slots_take(int fd, const uint64_t *holder, int slots);
 

@@ -8,10 +8,10 @@
 /*
  * Listen at `path` with mode 0600, in the place of a socket that nobody listens at any more. -1 with errno: EADDRINUSE if
  * somebody does, EEXIST if it is not a socket, ENAMETOOLONG if the last component is longer than some 80 bytes. Changes the
- * process's umask for a moment: not for processes with threads. The
- * descriptor is non-blocking.
+ * process's umask for a moment: not for processes with threads. The descriptor is non-blocking.
  */
 int fs_socket_listen(struct fs_own_name *socket, const char *path);
+
 /* A connection to the socket at `path`, or -1 with errno. flags: SOCK_NONBLOCK or 0. */
 int fs_socket_connect(const char *path, int flags);
 

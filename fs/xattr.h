@@ -74,6 +74,7 @@ struct fs_acl {
 	struct fs_acl_entry *named;               /* users before groups, each sorted by id */
 	size_t named_count;
 };
+/* Nothing but what a mode says; of a default ACL: there is none. */
 #define FS_ACL_NOTHING { FS_ACL_ABSENT, FS_ACL_ABSENT, FS_ACL_ABSENT, FS_ACL_ABSENT, NULL, 0 }
 
 /* Access ACL, or default ACL of a directory (all absent if there is none); what has no access ACL has what its mode says. */
