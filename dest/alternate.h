@@ -38,7 +38,7 @@ bool job_take_link(struct file_job *job);
 
 /* --- any thread --- */
 
-/* The regular file of this name that an alternate destination has in the directory of a job, open for reading; -1 with errno. */
+/* The regular file of this name that an alternate destination has in the job's directory, open for reading; -1 with errno. */
 int job_open_alternate(const struct file_job *job, int number, const char *name, uint64_t *size);
 
 /* --- main thread --- */

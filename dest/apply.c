@@ -150,7 +150,6 @@ void dir_fake_store(struct dest *dest, const struct dest_dir *dir, const struct 
 	store(subject, held, &dest->rules, &dir->entry, NULL, &wanted);
 }
 
-
 /* --- what an object is to have --- */
 
 /* false: neither is to be set. */

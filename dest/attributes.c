@@ -20,7 +20,6 @@
 #include "fs/fake.h"
 #include "wire/request.h"
 
-
 /* What was read from a local source. */
 struct source_attributes {
 	struct fs_acl access, defaults;
@@ -225,7 +224,8 @@ void wanted_find_lacking(const struct wanted *wanted, int dir_fd, const char *na
 static char *shown_path(const struct attr_subject *subject, bool absolute)
 {
 	const struct dest *dest = subject->task->dest;
-	struct strbuf path = STRBUF_INIT, below = dest_path_of(subject->task->dir->path, strcmp(subject->name, ".") ? subject->name : "");
+	const char *name = strcmp(subject->name, ".") ? subject->name : "";
+	struct strbuf path = STRBUF_INIT, below = dest_path_of(subject->task->dir->path, name);
 
 	if (absolute)
 		strbuf_addf(&path, "%s%s/", dest->module ? "/" : "", dest->top_path);

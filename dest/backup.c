@@ -343,6 +343,7 @@ static void remove_tree(struct dest *dest, int dir_fd, const char *name, struct 
 static int commit_copy(struct backup *backup, struct fs_temp *temp)
 {
 	const struct dest *dest = backup->of->dest;
+	const struct fs_root here = { .fd = backup->of->dir_fd };
 	const struct fs_stat *st = &backup->st;
 	const struct timespec times[2] = {
 		{ (time_t)st->atime, (long)st->atime_nsec }, { (time_t)st->mtime, (long)st->mtime_nsec },
@@ -350,7 +351,7 @@ static int commit_copy(struct backup *backup, struct fs_temp *temp)
 
 	if (decide_keeps_owner(&dest->rules) && !dest->is_fake)
 		fs_chown_at(backup->fd, temp->name, st->uid, st->gid);
-	dest_copy_attributes(dest, &(const struct fs_root){ .fd = backup->of->dir_fd }, backup->of->name, backup->fd, temp->name);
+	dest_copy_attributes(dest, &here, backup->of->name, backup->fd, temp->name);
 	if (!S_ISLNK(st->mode))
 		fs_chmod_at(backup->fd, temp->name, st->mode & PERMISSION_BITS);
 	if (dest->options->times)

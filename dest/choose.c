@@ -126,7 +126,7 @@ static void check_argument(struct dest *dest, const struct fs_root *start, const
 	fs_close(target);
 }
 
-/* Sources of the run, NULL: no more; a --files-from list names what it wants below a base that may well hold the destination. */
+/* Sources of the run, NULL: no more; a --files-from list names what it wants below a base that may hold the destination. */
 static const char *source_argument(const struct dest *dest, size_t index)
 {
 	if (!dest->has_sources)

@@ -62,8 +62,7 @@ static int open_shared_dir(const struct dest *dest, const char *path, bool make)
 		}
 		free(clean);
 	} else {
-		parent = options_confine(dest->options,
-					 fs_operator_parent_with(path, options_link_flag(dest->options), leaf));
+		parent = options_confine(dest->options, fs_operator_parent_with(path, options_link_flag(dest->options), leaf));
 	}
 	if (parent < 0)
 		return -1;
