@@ -192,6 +192,11 @@ NORMALISATIONS = [(re.compile(pattern, re.M), replacement) for pattern, replacem
 )]
 
 
+def without_directory_sizes(listing):
+    """Two directories with the same names may have different sizes: by their history on a disk, by their names on tmpfs."""
+    return re.sub(rb"^(d\S+) +[\d,.]+", rb"\1 SIZE", listing, flags=re.M)
+
+
 def normalise(output, *replacements):
     for old, new in replacements:
         output = output.replace(os.fsencode(old), os.fsencode(new))
