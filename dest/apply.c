@@ -367,22 +367,6 @@ void job_touch_directory(struct file_job *job)
 
 /* --- objects that exist --- */
 
-/* What is there already, with --fake-super; true if anything was set. */
-static bool touch_fake(struct file_job *job, bool with_times)
-{
-	const struct attr_subject subject = subject_of(job, job->name);
-	struct fs_held held;
-	mode_t mode = 0;
-	bool changed;
-
-	if (!subject_hold(&subject, job->dir->fd, job->name, &held))
-		return false;
-	changed = job_fake_store(job, &subject, &held) > 0;
-	fs_release(&held);
-	touch_attributes(job, &mode);
-	return (with_times && set_times(job, job->name)) || changed;
-}
-
 bool job_touch(struct file_job *job, enum touch_reason reason)
 {
 	const uint32_t changed = ITEM_REPORT_OWNER | ITEM_REPORT_GROUP | ITEM_REPORT_PERMS;
@@ -394,8 +378,19 @@ bool job_touch(struct file_job *job, enum touch_reason reason)
 		with_times = job->decision.item_flags & (ITEM_REPORT_TIME | ITEM_REPORT_ATIME)
 			     || (job->dest->options->checksum && decide_keeps_time(job->dest->options, entry)
 				 && (entry->mtime != job->old.st.mtime || entry->mtime_nsec != job->old.st.mtime_nsec));
-	if (job->dest->is_fake)
-		return touch_fake(job, with_times);
+	if (job->dest->is_fake) {
+		const struct attr_subject subject = subject_of(job, job->name);
+		struct fs_held held;
+		mode_t none = 0;
+
+		if (!subject_hold(&subject, job->dir->fd, job->name, &held))
+			return false;
+		bool is_changed = job_fake_store(job, &subject, &held) > 0;
+
+		fs_release(&held);
+		touch_attributes(job, &none);
+		return (with_times && set_times(job, job->name)) || is_changed;
+	}
 	mode_t mode = decide_mode(&job->rules, entry, &job->old), old;
 	int given = set_owner(job, job->name, job->old.st.uid, job->old.st.gid), changes = given;
 	uint32_t *flags = &job->decision.item_flags;

@@ -506,49 +506,39 @@ bool job_copy(struct file_job *job)
 
 /* --- symlinks, devices, specials --- */
 
-/* Makes it under its name, or with `temp` under a temp name; with --fake-super a file stands for it. -1 with errno. */
-static int make_object(const struct file_job *job, mode_t mode, struct fs_temp *temp)
+bool job_make(struct file_job *job)
 {
 	const struct entry_side *side = entry_side_of(job->task->entries, job->entry);
 	const char *target = entry_is_symlink(job->entry) ? entry_target(job->task->entries, job->entry) : NULL;
 	uint32_t major = side ? side->rdev_major : 0, minor = side ? side->rdev_minor : 0;
-	int dir_fd = job->dir->fd, error;
-
-	mode |= job->entry->mode & S_IFMT;
-	if (!temp)
-		return target ? fs_symlink_at(target, dir_fd, job->name) : fs_mknod_at(dir_fd, job->name, mode, major, minor);
-	if (!job->dest->is_fake)
-		return target ? fs_temp_symlink(temp, dir_fd, job->name, target)
-			      : fs_temp_mknod(temp, dir_fd, job->name, mode, major, minor);
-	if (fs_temp_create(temp, dir_fd, job->name) < 0)
-		return -1;
-	if (!target || fs_write_all(temp->fd, target, strlen(target)) == 0)
-		return 0;
-	error = errno;
-	fs_temp_discard(temp);
-	errno = error;
-	return -1;
-}
-
-bool job_make(struct file_job *job)
-{
 	mode_t made_mode = decide_mode(&job->rules, job->entry, &job->old) & 0700;
-	bool has_temp = job->dest->is_fake || job->old.exists;
-	int error = job->dir->obstacle;
+	mode_t mode = made_mode | (job->entry->mode & S_IFMT);
+	bool is_fake = job->dest->is_fake, has_temp = is_fake || job->old.exists;
+	int error = job->dir->obstacle, dir_fd = job->dir->fd, result = 0;
 	struct fs_temp temp;
 
-	if (!error && make_object(job, made_mode, has_temp ? &temp : NULL) < 0)
+	if (!error && !has_temp)
+		result = target ? fs_symlink_at(target, dir_fd, job->name) : fs_mknod_at(dir_fd, job->name, mode, major, minor);
+	else if (!error && !is_fake)
+		result = target ? fs_temp_symlink(&temp, dir_fd, job->name, target)
+				: fs_temp_mknod(&temp, dir_fd, job->name, mode, major, minor);
+	else if (!error) /* a file stands for it */
+		result = fs_temp_create(&temp, dir_fd, job->name);
+	if (result < 0) {
 		error = errno;
+	} else if (!error && is_fake && target && fs_write_all(temp.fd, target, strlen(target)) < 0) {
+		error = errno;
+		fs_temp_discard(&temp);
+	}
 	if (error) {
-		bool is_link = entry_is_symlink(job->entry);
-		char *after = is_link ? xasprintf(" -> \"%s\" failed", entry_target(job->task->entries, job->entry)) : NULL;
+		char *after = target ? xasprintf(" -> \"%s\" failed", target) : NULL;
 
-		task_complain(job->task, "generator", error, job->name, is_link ? "symlink " : "mknod ",
-			      is_link ? after : " failed");
+		task_complain(job->task, "generator", error, job->name, target ? "symlink " : "mknod ",
+			      target ? after : " failed");
 		free(after);
 		return false;
 	}
-	if (job->dest->is_fake)
+	if (is_fake)
 		apply_fake_to_descriptor(job, temp.fd);
 	else
 		job_apply(job, has_temp ? temp.name : job->name, made_mode);
