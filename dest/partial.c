@@ -40,38 +40,6 @@ struct places {
 
 /* --- the beginning and the end --- */
 
-/* An absolute one is made if need be, but only itself. Without it nothing is kept. */
-static int open_shared_dir(const struct dest *dest, const char *path, bool make)
-{
-	char leaf[256];
-	int fd = dest_open_named(dest, path, O_PATH | O_DIRECTORY), parent = -1;
-
-	if (fd >= 0 || errno != ENOENT || !make)
-		return fd;
-	if (dest->module) {
-		char *clean = dest_named_in_module(dest, path), *slash;
-		size_t length = strlen(clean);
-
-		while (length && clean[length - 1] == '/')
-			clean[--length] = '\0';
-		slash = strrchr(clean, '/');
-		if (snprintf(leaf, sizeof leaf, "%s", slash ? slash + 1 : clean) < (int)sizeof leaf) {
-			if (slash)
-				*slash = '\0';
-			parent = fs_open(dest->module->root, slash ? clean : ".", O_PATH | O_DIRECTORY | FS_FOLLOW, 0);
-		}
-		free(clean);
-	} else {
-		parent = options_confine(dest->options, fs_operator_parent_with(path, options_link_flag(dest->options), leaf));
-	}
-	if (parent < 0)
-		return -1;
-	if (fs_mkdir_at(parent, leaf, 0700) == 0)
-		fd = fs_open_at(parent, leaf, O_PATH | O_DIRECTORY, 0);
-	close(parent);
-	return fd;
-}
-
 void dest_places_begin(struct dest *dest)
 {
 	const struct options *options = dest->options;
@@ -127,13 +95,37 @@ int dest_temp_fd(const struct dest *dest, const struct dest_dir *dir)
 
 /* --- partial files --- */
 
+/* An absolute one is made if need be, but only itself. Without it nothing is kept. */
 static int shared_dir(const struct dest *dest, struct places *places, bool make)
 {
-	int fd;
+	const int flags = O_PATH | O_DIRECTORY;
+	char leaf[256];
+	int fd, parent = -1;
 
 	pthread_mutex_lock(&places->lock);
 	if (places->partial_fd < 0)
-		places->partial_fd = open_shared_dir(dest, places->partial, make);
+		places->partial_fd = dest_open_named(dest, places->partial, flags);
+	if (places->partial_fd < 0 && errno == ENOENT && make && dest->module) {
+		char *clean = dest_named_in_module(dest, places->partial), *slash;
+		size_t length = strlen(clean);
+
+		while (length && clean[length - 1] == '/')
+			clean[--length] = '\0';
+		slash = strrchr(clean, '/');
+		if (snprintf(leaf, sizeof leaf, "%s", slash ? slash + 1 : clean) < (int)sizeof leaf) {
+			if (slash)
+				*slash = '\0';
+			parent = fs_open(dest->module->root, slash ? clean : ".", flags | FS_FOLLOW, 0);
+		}
+		free(clean);
+	} else if (places->partial_fd < 0 && errno == ENOENT && make) {
+		int link_flag = options_link_flag(dest->options);
+
+		parent = options_confine(dest->options, fs_operator_parent_with(places->partial, link_flag, leaf));
+	}
+	if (parent >= 0 && fs_mkdir_at(parent, leaf, 0700) == 0)
+		places->partial_fd = fs_open_at(parent, leaf, flags, 0);
+	fs_close(parent);
 	fd = places->partial_fd < 0 ? -1 : fcntl(places->partial_fd, F_DUPFD_CLOEXEC, 0);
 	pthread_mutex_unlock(&places->lock);
 	return fd;
