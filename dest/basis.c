@@ -33,22 +33,17 @@
 #define NAME_DISTANCE_FAR (UINT32_C(0xffff) * NAME_DISTANCE_UNIT + 1)
 #define SUFFIX_WEIGHT 10
 
-/* From nothing to a name. */
-static uint32_t whole_distance(const char *name, size_t length)
-{
-	uint32_t distance = 0;
-
-	for (size_t i = 0; i < length; i++)
-		distance += NAME_DISTANCE_UNIT + (uint32_t)(signed char)name[i];
-	return distance;
-}
-
 static uint32_t edit_distance(const char *a, size_t a_length, const char *b, size_t b_length)
 {
-	uint32_t *row, distance;
+	uint32_t *row, distance = 0;
 
+	/* From nothing to a name. */
+	for (size_t i = 0; !b_length && i < a_length; i++)
+		distance += NAME_DISTANCE_UNIT + (uint32_t)(signed char)a[i];
+	for (size_t i = 0; !a_length && i < b_length; i++)
+		distance += NAME_DISTANCE_UNIT + (uint32_t)(signed char)b[i];
 	if (!a_length || !b_length)
-		return whole_distance(a, a_length) + whole_distance(b, b_length);
+		return distance;
 	row = xcalloc(b_length + 1, sizeof *row);
 	for (size_t j = 0; j <= b_length; j++)
 		row[j] = (uint32_t)j * NAME_DISTANCE_UNIT;

@@ -460,20 +460,10 @@ static void start_job(struct file_job *job, struct task *task, uint32_t index)
 	job->name = task_name(task, job->entry);
 }
 
-/* Most files of a run that repeats another are as they should be, which is found out with no more than it takes. */
-static bool is_unchanged(const struct task *task, const struct entry *entry, struct decide_dest *old)
-{
-	const struct dest_dir *dir = task->dir;
-
-	if (!task->dest->passes_settled || task->marks || dir->fresh || dir->absent)
-		return false;
-	old->exists = fs_lstat_at(dir->fd, task_name(task, entry), &old->st) == 0;
-	return old->exists && decide_is_settled(&task->dest->rules, entry, &old->st);
-}
-
 void dest_process_entry(struct task *task, uint32_t index, enum turn turn)
 {
 	const struct entry *entry = &task->entries->items[index];
+	const struct dest_dir *dir = task->dir;
 	struct decide_dest old = { .exists = false };
 	struct options relaxed;
 	struct file_job job;
@@ -486,8 +476,12 @@ void dest_process_entry(struct task *task, uint32_t index, enum turn turn)
 		task_event(task, (struct event){ .kind = EVENT_LINK, .index = index });
 		return;
 	}
-	if (turn == TURN_FIRST && is_unchanged(task, entry, &old))
-		return;
+	/* Most files of a run that repeats another are as they should be, which is found out with no more than it takes. */
+	if (turn == TURN_FIRST && task->dest->passes_settled && !task->marks && !dir->fresh && !dir->absent) {
+		old.exists = fs_lstat_at(dir->fd, task_name(task, entry), &old.st) == 0;
+		if (old.exists && decide_is_settled(&task->dest->rules, entry, &old.st))
+			return;
+	}
 	start_job(&job, task, index);
 	job.old = old;
 	job.turn = turn;

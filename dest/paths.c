@@ -202,13 +202,6 @@ int dest_open_dir(struct dest *dest, const char *path, bool to_delete)
 
 /* --- names of a directory --- */
 
-static bool is_listed(const struct entries *listed, const char *name)
-{
-	int32_t dir = entries_find(listed, name, true);
-
-	return entries_find(listed, name, false) >= 0 || (dir >= 0 && !(listed->items[dir].flags & ENTRY_PRUNED));
-}
-
 int dest_read_names(int dir_fd, const struct entries *listed, struct entries *names)
 {
 	int fd = fs_open_at(dir_fd, ".", O_RDONLY | O_DIRECTORY, 0), more, error;
@@ -221,8 +214,10 @@ int dest_read_names(int dir_fd, const struct entries *listed, struct entries *na
 	fs_dir_start(&dir, fd);
 	while ((more = fs_dir_next(&dir, &name)) > 0) {
 		bool is_dir = name.type == DT_DIR;
+		int32_t dir_index = listed ? entries_find(listed, name.name, true) : -1;
 
-		if (listed && is_listed(listed, name.name))
+		if ((dir_index >= 0 && !(listed->items[dir_index].flags & ENTRY_PRUNED))
+		    || (listed && entries_find(listed, name.name, false) >= 0))
 			continue;
 		if (name.type == DT_UNKNOWN)
 			is_dir = fs_lstat_at(dir_fd, name.name, &st) == 0 && S_ISDIR(st.mode);
@@ -238,11 +233,6 @@ int dest_read_names(int dir_fd, const struct entries *listed, struct entries *na
 }
 
 /* --- directories that are held --- */
-
-void dest_dir_hold(struct dest_dir *dir)
-{
-	dir->references++;
-}
 
 void dest_dir_release(struct dest_dir *dir)
 {

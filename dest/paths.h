@@ -72,7 +72,7 @@ enum { ACL_UNKNOWN, ACL_NONE, ACL_DEFAULT };
 
 struct dest_dir {
 	struct dest_dir *parent;
-	int references;          /* tasks and stacks that hold it */
+	int references;          /* tasks and stacks that hold it; let go of by dest_dir_release */
 	int fd;                  /* -1: not there (dry run, failed) */
 	int32_t node;
 	char *path;              /* in the transfer, "" for the top */
@@ -107,7 +107,6 @@ bool dest_enters_links(const struct dest *dest);
 int dest_open_dir(struct dest *dest, const char *path, bool to_delete);
 /* All names of a directory, or those that `listed` has not, sorted. -1 with errno. */
 int dest_read_names(int dir_fd, const struct entries *listed, struct entries *names);
-void dest_dir_hold(struct dest_dir *dir);
 void dest_dir_release(struct dest_dir *dir);
 /* The permissions of a directory that the run makes in that one although no entry asks for it, and of those in it: what the
  * default ACL of the one above grants, or else what the umask leaves. */

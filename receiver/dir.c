@@ -542,7 +542,7 @@ struct dest_dir *receiver_dir_prepare(struct receiver *receiver, int32_t node, s
 	task->dir = dir;
 	dir->parent = parent;
 	if (parent)
-		dest_dir_hold(parent);
+		parent->references++;
 	if (receiver->dest.logs_steps)
 		dest_debug_directory(task);
 	if (!parent) {
@@ -557,7 +557,7 @@ struct dest_dir *receiver_dir_prepare(struct receiver *receiver, int32_t node, s
 		if (!dir->skipped)
 			prepare_child(receiver, parent, dir, task, entries);
 	}
-	dest_dir_hold(dir);
+	dir->references++;
 	vec_push(&receiver->open_stack, dir);
 	return dir;
 }
@@ -614,7 +614,7 @@ void receiver_dir_finish(struct receiver *receiver, struct dest_dir *dir)
 	/* There may be more of them than descriptors. */
 	close(dir->fd);
 	dir->fd = -1;
-	dest_dir_hold(dir);
+	dir->references++;
 	vec_push(&receiver->late, dir);
 }
 

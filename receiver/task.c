@@ -46,7 +46,7 @@ struct task *task_new(struct receiver *receiver, int32_t node, struct dest_dir *
 	entries_init(&task->surplus);
 	entries_init(&task->seen);
 	if (dir)
-		dest_dir_hold(dir);
+		dir->references++;
 	return task;
 }
 

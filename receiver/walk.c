@@ -422,7 +422,7 @@ static void finish_front(struct receiver *receiver, struct queue *queue)
 	while (last_done(receiver) && last_done(receiver) != task->dir && last_done(receiver) != task->dir->parent)
 		close_directory(receiver, receiver->done_stack.items[--receiver->done_stack.count]);
 	if (last_done(receiver) != task->dir) {
-		dest_dir_hold(task->dir);
+		task->dir->references++;
 		vec_push(&receiver->done_stack, task->dir);
 	}
 	if (task->is_last)
