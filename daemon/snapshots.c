@@ -479,51 +479,18 @@ void snapshots_report(const struct snapshots *snapshots, const struct config *co
 
 /* --- for one session --- */
 
-static void choose(struct daemon_session *session, const struct snapshot_finding *finding)
-{
-	const bool refuses = session->module->attr_snapshot_fallback == SNAPSHOT_FALLBACK_REFUSE;
-	struct strbuf why = STRBUF_INIT;
-	enum snapshot_news verdict = SNAPSHOT_UNUSABLE;
-	bool is_news;
-
-	if (finding->snapshot)
-		verdict = snapshot_judge(finding->snapshot, session->module->attr_snapshot_max_age,
-					 session->source.attr_root.fd, time(NULL), &why);
-	else
-		strbuf_add_string(&why, finding->why);
-	is_news = snapshot_is_news(finding, verdict);
-	if (verdict != SNAPSHOT_IN_USE) {
-		if (is_news)
-			log_warning("module %s: attr snapshot cannot be used: %s; %s", session->module->name, strbuf_text(&why),
-				    refuses ? "clients are refused" : "the tree itself is listed");
-		if (refuses)
-			session_refuse(session, "the file list of %s is not available -- try again later",
-				       session->module->name);
-	} else {
-		session->source.kind = ATTRS_SNAPSHOT;
-		session->source.snapshot = finding->snapshot;
-		if (is_news && *finding->why) {
-			add_age(&why, age_of(finding->snapshot, time(NULL)));
-			log_warning("module %s: the new attr snapshot cannot be used: %s; generation %" PRIu64 ", made %s ago, "
-				    "stays in use",
-				    session->module->name, finding->why, attr_snapshot_facts(finding->snapshot)->generation,
-				    strbuf_text(&why));
-		} else if (is_news) {
-			snapshot_summary(finding->snapshot, time(NULL), &why);
-			log_msg(L_LOG, "module %s: attr snapshot %s", session->module->name, strbuf_text(&why));
-		}
-	}
-	strbuf_free(&why);
-}
-
 void snapshot_choose(struct daemon_session *session)
 {
-	char *path = config_text(session->module->attr_snapshot);
-	struct strbuf opened_why = STRBUF_INIT;
+	const struct module *module = session->module;
+	const bool refuses = module->attr_snapshot_fallback == SNAPSHOT_FALLBACK_REFUSE;
+	char *path = config_text(module->attr_snapshot);
+	struct strbuf opened_why = STRBUF_INIT, why = STRBUF_INIT;
+	enum snapshot_news verdict = SNAPSHOT_UNUSABLE;
 	struct snapshot_finding finding;
+	bool is_news;
 
 	if (*path) {
-		if (!session->snapshots || !snapshots_find(session->snapshots, session->module->name, path, &finding)) {
+		if (!session->snapshots || !snapshots_find(session->snapshots, module->name, path, &finding)) {
 			finding = (struct snapshot_finding){ .why = "" };
 			if (*path != '/')
 				strbuf_addf(&opened_why, "\"%s\" is not an absolute path", path);
@@ -531,12 +498,39 @@ void snapshot_choose(struct daemon_session *session)
 				strbuf_add_string(&opened_why, strerror(errno));
 			finding.why = strbuf_text(&opened_why);
 		}
-		choose(session, &finding);
+		if (finding.snapshot)
+			verdict = snapshot_judge(finding.snapshot, module->attr_snapshot_max_age, session->source.attr_root.fd,
+						 time(NULL), &why);
+		else
+			strbuf_add_string(&why, finding.why);
+		is_news = snapshot_is_news(&finding, verdict);
+		if (verdict != SNAPSHOT_IN_USE) {
+			if (is_news)
+				log_warning("module %s: attr snapshot cannot be used: %s; %s", module->name, strbuf_text(&why),
+					    refuses ? "clients are refused" : "the tree itself is listed");
+			if (refuses)
+				session_refuse(session, "the file list of %s is not available -- try again later",
+					       module->name);
+		} else {
+			session->source.kind = ATTRS_SNAPSHOT;
+			session->source.snapshot = finding.snapshot;
+			if (is_news && *finding.why) {
+				add_age(&why, age_of(finding.snapshot, time(NULL)));
+				log_warning("module %s: the new attr snapshot cannot be used: %s; generation %" PRIu64
+					    ", made %s ago, stays in use",
+					    module->name, finding.why, attr_snapshot_facts(finding.snapshot)->generation,
+					    strbuf_text(&why));
+			} else if (is_news) {
+				snapshot_summary(finding.snapshot, time(NULL), &why);
+				log_msg(L_LOG, "module %s: attr snapshot %s", module->name, strbuf_text(&why));
+			}
+		}
 	}
 	/* Nothing of other modules in a process that a client talks to. */
 	for (size_t i = 0; session->snapshots && i < session->snapshots->files.count; i++)
 		if (session->snapshots->files.items[i]->snapshot != session->source.snapshot)
 			drop_mapping(session->snapshots->files.items[i]);
 	strbuf_free(&opened_why);
+	strbuf_free(&why);
 	free(path);
 }
