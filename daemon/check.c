@@ -263,27 +263,6 @@ static void describe_module(const struct subject *subject)
 	strbuf_free(&rights);
 }
 
-static void describe_daemon(const struct check *check)
-{
-	const struct config_globals *globals = &check->config->globals;
-	struct strbuf text = STRBUF_INIT;
-
-	if (check->options->quiet)
-		return;
-	strbuf_addf(&text, "%s: %zu module%s, port %d", check->options->config_file, check->config->modules.count,
-		    check->config->modules.count == 1 ? "" : "s", globals->port);
-	if (*globals->daemon_chroot)
-		strbuf_addf(&text, ", paths below %s", globals->daemon_chroot);
-	if (globals->max_connections_per_host)
-		strbuf_addf(&text, ", at most %d connections per host", globals->max_connections_per_host);
-	if (globals->max_connection_rate)
-		strbuf_addf(&text, ", at most %d connections of a host in a minute", globals->max_connection_rate);
-	if (globals->minimum_rate)
-		strbuf_addf(&text, ", sessions below %d bytes a minute make room", globals->minimum_rate);
-	log_info("%s", strbuf_text(&text));
-	strbuf_free(&text);
-}
-
 /* --- the daemon as a whole --- */
 
 /* Checks the files that the listener opens with all of its rights. It does not start without some, and runs without others. */
@@ -687,15 +666,30 @@ int daemon_check_main(const struct options *options)
 {
 	struct check check = { .options = options, .snapshots = snapshots_new(options), .problems = CONFIG_PROBLEMS_INIT };
 	struct config *config = check_load(options, check.snapshots, &check.problems);
+	struct strbuf text = STRBUF_INIT;
 	int worst;
 	pid_t pid;
 
 	exit_set_quiet(true);
 	check.config = config;
-	if (config) {
-		describe_daemon(&check);
-		check_listener(&check);
+	if (config && !options->quiet) {
+		const struct config_globals *globals = &config->globals;
+
+		strbuf_addf(&text, "%s: %zu module%s, port %d", options->config_file, config->modules.count,
+			    config->modules.count == 1 ? "" : "s", globals->port);
+		if (*globals->daemon_chroot)
+			strbuf_addf(&text, ", paths below %s", globals->daemon_chroot);
+		if (globals->max_connections_per_host)
+			strbuf_addf(&text, ", at most %d connections per host", globals->max_connections_per_host);
+		if (globals->max_connection_rate)
+			strbuf_addf(&text, ", at most %d connections of a host in a minute", globals->max_connection_rate);
+		if (globals->minimum_rate)
+			strbuf_addf(&text, ", sessions below %d bytes a minute make room", globals->minimum_rate);
+		log_info("%s", strbuf_text(&text));
+		strbuf_free(&text);
 	}
+	if (config)
+		check_listener(&check);
 	worst = report(&check);
 	/* Another process, which gives up the daemon's rights, looks at the modules. */
 	if (config) {

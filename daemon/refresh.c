@@ -43,11 +43,6 @@ struct refresh {
 	int code;           /* the first that was not 0; a failure that a retry may fix comes before a faulty configuration */
 };
 
-static bool has_snapshot(const struct module *module)
-{
-	return *module->attr_snapshot;
-}
-
 static bool has_attrs(const struct module *module)
 {
 	return *module->attr_snapshot || *module->real_file_prefix;
@@ -175,7 +170,7 @@ static int refresh_once(const struct refresh *refresh, const struct module *modu
 		if (pid == 0) {
 			close(ends[0]);
 			prctl(PR_SET_PDEATHSIG, SIGTERM);
-			code = (has_snapshot(module) ? refresh_snapshot : refresh_tree)(refresh, module, &outcome);
+			code = (*module->attr_snapshot ? refresh_snapshot : refresh_tree)(refresh, module, &outcome);
 			fs_write_all(ends[1], (const char *)&outcome, sizeof outcome);
 			exit_with(code);
 		}
@@ -217,7 +212,7 @@ static void refresh_module(struct refresh *refresh, const struct module *module)
 		log_warning("module \"%s\": the attr tree lies on the file system of its real tree: is its tmpfs not mounted?",
 			    module->name);
 	/* Beside what is refreshed, so that it is there for as long as that is. */
-	place = has_snapshot(module) ? config_text(module->attr_snapshot) : xstrdup(tree);
+	place = *module->attr_snapshot ? config_text(module->attr_snapshot) : xstrdup(tree);
 	for (length = strlen(place); length > 1 && place[length - 1] == '/';)
 		length--;
 	lock = xasprintf("%.*s.lock", (int)length, place);
