@@ -159,23 +159,11 @@ static int open_secrets(const struct module *module, const char **laxity)
 	return fd;
 }
 
-/* Is there a line that could be somebody's? */
-static bool has_secret(const struct strbuf *text)
-{
-	for (const char *at = strbuf_text(text); *at; at += strspn(at, "\r\n")) {
-		size_t length = strcspn(at, "\r\n");
-
-		if (*at != '#' && length <= SECRET_LINE_MAX && memchr(at, ':', length))
-			return true;
-		at += length;
-	}
-	return false;
-}
-
 const char *auth_secrets_problem(const struct module *module)
 {
 	struct strbuf text = STRBUF_INIT;
-	const char *problem;
+	const char *problem, *at;
+	bool has_secret = false;
 	int fd;
 
 	if (!*module->secrets_file)
@@ -185,7 +173,14 @@ const char *auth_secrets_problem(const struct module *module)
 		return strerror(errno);
 	if (!problem && fs_read_all(fd, SECRETS_SIZE_MAX, &text) < 0)
 		problem = strerror(errno);
-	if (!problem && !has_secret(&text))
+	/* Is there a line that could be somebody's? */
+	for (at = strbuf_text(&text); *at && !has_secret; at += strspn(at, "\r\n")) {
+		size_t length = strcspn(at, "\r\n");
+
+		has_secret = *at != '#' && length <= SECRET_LINE_MAX && memchr(at, ':', length);
+		at += length;
+	}
+	if (!problem && !has_secret)
 		problem = "there are no users in it";
 	close(fd);
 	if (text.data)

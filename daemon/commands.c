@@ -235,26 +235,11 @@ void hook_finish_pre_xfer(struct daemon_session *session)
 
 /* --- post-xfer exec: the process that has been the session so far waits for the one that is it from now on --- */
 
-/* A signal that is to end the session may go to either process. */
-static int wait_for_session(pid_t child, const sigset_t *signals)
-{
-	siginfo_t info;
-	int status;
-
-	for (;;) {
-		pid_t ended = waitpid(child, &status, WNOHANG);
-
-		if (ended == child || (ended < 0 && errno != EINTR))
-			return ended == child ? status : -1;
-		if (sigwaitinfo(signals, &info) > 0 && info.si_signo != SIGCHLD)
-			kill(child, info.si_signo);
-	}
-}
-
 void hook_fork_post_xfer(struct daemon_session *session)
 {
 	sigset_t signals = session_ending_signals(), before;
-	pid_t child, hook;
+	pid_t child, hook, ended;
+	siginfo_t info;
 	int status;
 
 	if (!session->commands.post_xfer)
@@ -274,7 +259,12 @@ void hook_fork_post_xfer(struct daemon_session *session)
 	else
 		close(session->in_fd);
 	log_file_close(session->log);
-	status = wait_for_session(child, &signals);
+	/* A signal that is to end the session may go to either process. */
+	while ((ended = waitpid(child, &status, WNOHANG)) == 0 || (ended < 0 && errno == EINTR))
+		if (sigwaitinfo(&signals, &info) > 0 && info.si_signo != SIGCHLD)
+			kill(child, info.si_signo);
+	if (ended != child)
+		status = -1;
 	set_number("RSYNC_EXIT_STATUS", WIFEXITED(status) ? WEXITSTATUS(status) : -1);
 	set_number("RSYNC_RAW_STATUS", status);
 	hook = fork();

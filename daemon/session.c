@@ -140,30 +140,11 @@ static void exchange_greetings(struct daemon_session *session, char *line)
 	session->protocol = greeting_negotiate(&session->greeting, version);
 }
 
-static noreturn void list_modules(struct daemon_session *session)
-{
-	const struct peer *peer = &session->peer;
-	struct strbuf text = STRBUF_INIT;
-
-	log_msg(L_LOG, "module-list request from %s (%s)", peer->name, peer->address);
-	for (size_t i = 0; i < session->config->modules.count; i++) {
-		const struct module *module = &session->config->modules.items[i];
-		char *comment = config_text(module->comment);
-
-		if (module->list)
-			strbuf_addf(&text, "%-15s\t%s\n", module->name, comment);
-		free(comment);
-	}
-	if (session->greeting.version >= FIRST_PROTOCOL_WITH_EXIT)
-		strbuf_add_string(&text, "@RSYNCD: EXIT\n");
-	session_say(session, strbuf_text(&text));
-	wire_flush(session->wire);
-	session_end(EXIT_OK);
-}
-
 static void choose_module(struct daemon_session *session, char *line)
 {
 	const char early[] = "#early_input=";
+	const struct peer *peer = &session->peer;
+	struct strbuf text = STRBUF_INIT;
 
 	session_read_line(session, line, SESSION_LINE_SIZE);
 	if (!strncmp(line, early, strlen(early))) {
@@ -178,13 +159,27 @@ static void choose_module(struct daemon_session *session, char *line)
 	}
 	if (session->over.name)
 		session_refuse_crowd(session, &session->over);
-	if (!*line || !strcmp(line, "#list"))
-		list_modules(session);
+	if (!*line || !strcmp(line, "#list")) {
+		log_msg(L_LOG, "module-list request from %s (%s)", peer->name, peer->address);
+		for (size_t i = 0; i < session->config->modules.count; i++) {
+			const struct module *module = &session->config->modules.items[i];
+			char *comment = config_text(module->comment);
+
+			if (module->list)
+				strbuf_addf(&text, "%-15s\t%s\n", module->name, comment);
+			free(comment);
+		}
+		if (session->greeting.version >= FIRST_PROTOCOL_WITH_EXIT)
+			strbuf_add_string(&text, "@RSYNCD: EXIT\n");
+		session_say(session, strbuf_text(&text));
+		wire_flush(session->wire);
+		session_end(EXIT_OK);
+	}
 	if (*line == '#')
 		session_refuse(session, "Unknown command '%s'", line);
 	session->module = config_find_module(session->config, line);
 	if (!session->module) {
-		log_msg(L_LOG, "unknown module '%s' tried from %s (%s)", line, session->peer.name, session->peer.address);
+		log_msg(L_LOG, "unknown module '%s' tried from %s (%s)", line, peer->name, peer->address);
 		session_refuse(session, "Unknown module '%s'", line);
 	}
 	board_set_text(session->board, BOARD_MODULE, session->module->name);

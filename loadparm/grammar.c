@@ -136,25 +136,10 @@ static enum grammar_event broken(struct grammar *grammar, const char *message)
 	return GRAMMAR_BROKEN;
 }
 
-static enum grammar_event read_directive(struct grammar *grammar)
+enum grammar_event grammar_next(struct grammar *grammar)
 {
 	int c;
 
-	take(grammar);
-	strbuf_reset(&grammar->name);
-	while ((c = peek(grammar)) != END_OF_TEXT && c != '\n' && c != '=' && !is_blank(c))
-		strbuf_add_char(&grammar->name, (char)take(grammar));
-	skip_blanks(grammar);
-	if (peek(grammar) == '=')
-		take(grammar);
-	collect_value(grammar);
-	if (!grammar->value.length)
-		return ignored(grammar, "badly formed directive: no path");
-	return GRAMMAR_DIRECTIVE;
-}
-
-enum grammar_event grammar_next(struct grammar *grammar)
-{
 	/* A NUL would end the file or a value early without a word: part of a configuration must not get lost silently. */
 	if (grammar->at == 0 && grammar->length && memchr(grammar->text, 0, grammar->length)) {
 		grammar->line = 0;
@@ -185,7 +170,17 @@ enum grammar_event grammar_next(struct grammar *grammar)
 			skip_line(grammar);
 			return GRAMMAR_SECTION;
 		case '&':
-			return read_directive(grammar);
+			take(grammar);
+			strbuf_reset(&grammar->name);
+			while ((c = peek(grammar)) != END_OF_TEXT && c != '\n' && c != '=' && !is_blank(c))
+				strbuf_add_char(&grammar->name, (char)take(grammar));
+			skip_blanks(grammar);
+			if (peek(grammar) == '=')
+				take(grammar);
+			collect_value(grammar);
+			if (!grammar->value.length)
+				return ignored(grammar, "badly formed directive: no path");
+			return GRAMMAR_DIRECTIVE;
 		default:
 			if (collect_name(grammar, '=') != '=')
 				return ignored(grammar, "badly formed line: no \"=\"");
