@@ -13,7 +13,17 @@
  * so an index is found by a binary search over nodes. Protocol 27 and 28 sort the whole list by full path instead; the list
  * then keeps one permutation array.
  *
- * The same list serves the sender (flist/send.c writes it to the wire) and the receiver (which walks it).
+ * The same list serves the sender (flist/send.c writes it to the wire) and the receiver (which walks it). One that arrives
+ * from a peer is the same tree with the same numbers: the reading thread adds nodes, and the thread that works through the list
+ * waits for them in flist_load_next.
+ *
+ * Two threads, after flist_receive_first has returned: the reading one calls flist_receive_next, flist_locate and
+ * flist_node_of, the working one everything else of flist.h. Nodes never move and what stands in one that flist_load_next has
+ * handed out does not change, so it is read without a lock. Nodes come in the order of arrival, which is a depth-first one.
+ *
+ * An entry of a hard-link group has ENTRY_HARD_LINKED and the key (dev 0, ino N) in its side record, with an N of its own for
+ * each group. Directories that the list does not have but whose contents it has (--relative below protocol 30) are
+ * ENTRY_HIDDEN.
  */
 #ifndef FLIST_H
 #define FLIST_H
@@ -31,6 +41,7 @@ struct charset;
 struct options;
 
 struct flist;
+struct flist_received;
 
 /* One directory whose entries are part of the list. Children of a node are consecutive nodes, in wire order. */
 struct flist_dir {
@@ -103,8 +114,42 @@ bool flist_locate(struct flist *list, int32_t ndx, struct flist_pos *pos);
 uint32_t flist_dir_count(const struct flist *list);
 struct flist_dir *flist_dir(struct flist *list, int32_t node);
 
-/* --debug=flist, and filter of the half that reads directories: everything that this half, or the one that gets the list from a
- * peer, says of a node. In the order of the walk. Nothing without --debug. */
+/* --debug=flist, and filter of the half that reads directories: everything that this half, or the one that gets the list from
+ * a peer, says of a node. In the order of the walk. Nothing without --debug. */
 void flist_debug_node(struct flist *list, int32_t node);
+
+/* --- a list that arrives --- */
+
+/* Working thread: would flist_load_next return at once? Waits until it does, but at most so many milliseconds. If it does not,
+ * what waits to be sent has to be sent first. */
+bool flist_await_next(struct flist *list, int ms);
+/* The index that stands for an entry, or for a directory node itself (entry NULL), in requests. For nodes that have been handed
+ * out. Incremental: a directory is requested by its node only. */
+int32_t flist_ndx_of(struct flist *list, int32_t node, const struct entry *entry);
+/* The digest that came with a regular file (-c), or NULL. */
+const uint8_t *flist_received_digest(const struct flist *list, int32_t node, const struct entry *entry);
+
+/* --- what flist.c says of such a list --- */
+
+/* Make an empty list one that is received. */
+void flist_received_new(struct flist *list);
+int32_t flist_received_next(struct flist *list);
+bool flist_received_is_complete(const struct flist *list);
+bool flist_received_locate(struct flist *list, int32_t ndx, struct flist_pos *pos);
+/* The entries of a node that is given up, to be freed; NULL if there are none. */
+struct entries *flist_received_take(struct flist *list, int32_t node);
+void flist_received_free(struct flist *list); /* nothing if the list was scanned */
+/* Number a complete list, scanned or received, otherwise than the walk goes: by path at protocol 27 and 28
+ * (doc/protocol/02-file-list.md section 5.2), by arrival with --iconv, else as is_mixed in flist/receive.c wants it. */
+void flist_number(struct flist *list);
+
+/* --- the reading thread --- */
+
+/* Indexes will not follow the walk. Before anything is published. */
+void flist_received_permute(struct flist_received *received);
+/* Take the sorted entries over, number them (the first one to arrive was `first`), show the node to the working thread. */
+void flist_received_publish(struct flist *list, int32_t node, struct entries *entries, int32_t first, int io_error);
+/* No list will follow. */
+void flist_received_end(struct flist *list);
 
 #endif

@@ -20,7 +20,6 @@
 #include "dest/file.h"
 #include "dest/task.h"
 #include "dest/write.h"
-#include "flist/received.h"
 #include "lib/charset.h"
 #include "lib/clock.h"
 #include "lib/exit.h"

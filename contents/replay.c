@@ -16,7 +16,6 @@
 #include "dest/job.h"
 #include "dest/task.h"
 #include "flist/paths.h"
-#include "flist/received.h"
 #include "lib/exit.h"
 #include "receiver/link.h"
 #include "receiver/pool.h"

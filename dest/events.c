@@ -8,7 +8,6 @@
 
 #include "dest/dest.h"
 #include "dest/paths.h"
-#include "flist/received.h"
 
 /* --- a task's list of them --- */
 

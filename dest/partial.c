@@ -16,7 +16,6 @@
 #include "dest/job.h"
 #include "dest/paths.h"
 #include "dest/task.h"
-#include "flist/received.h"
 #include "fs/file.h"
 #include "fs/operator.h"
 #include "lib/exit.h"

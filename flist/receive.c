@@ -16,7 +16,6 @@
 #include "flist/ids.h"
 #include "flist/paths.h"
 #include "flist/receive_attributes.h"
-#include "flist/received.h"
 #include "flist/tree.h"
 #include "flist/xmit.h"
 #include "lib/exit.h"

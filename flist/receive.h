@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
-/* Reading a list that a peer sends (doc/protocol/02-file-list.md) into flist/received.h. */
+/* Reading a list that a peer sends (doc/protocol/02-file-list.md) into the nodes of flist.h. */
 #ifndef FLIST_RECEIVE_H
 #define FLIST_RECEIVE_H
 

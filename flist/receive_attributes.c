@@ -8,7 +8,6 @@
 #include "flist/attributes.h"
 #include "flist/decode.h"
 #include "flist/ids.h"
-#include "flist/received.h"
 #include "lib/checked.h"
 #include "lib/exit.h"
 

@@ -67,7 +67,7 @@ static void make_child(struct flist *list, int32_t parent, uint32_t index, uint3
 			continue;
 		flist_parts_add(list, &child.parts, &part);
 	}
-	/* Of one that arrives, before (flist/received.c). */
+	/* Of one that arrives, before (flist_received_publish). */
 	if (!list->received)
 		budget_take(session_budget(list->session), 2 * (sizeof child + child.name_length),
 			    "directories of a file list");

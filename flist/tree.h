@@ -1,15 +1,20 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 /*
  * The directories of a file list as nodes: the list itself, as the files of this room see it, the numbers of its entries, and
- * the way from a number to an entry. What the list is made from lies above: flist/scan.c reads directories,
- * flist/received.c has what a peer sends.
+ * the way from a number to an entry. What the list is made from lies above: flist/scan.c reads directories, flist/receive.c
+ * what a peer sends.
  */
 #ifndef FLIST_TREE_H
 #define FLIST_TREE_H
 
+#include <pthread.h>
+
 #include "flist.h"
+#include "lib/alloc.h"
 #include "lib/vec.h"
 #include "options.h"
+
+struct received_attributes;
 
 /*
  * A base directory: what stands before the transfer path of an entry. In a daemon it is a path below the module's source; for
@@ -43,6 +48,28 @@ struct flist_place {
 	uint32_t index;
 };
 
+/* Of a node whose entries are not numbered in their order: the index of each entry. */
+struct received_order {
+	int32_t *ndx;       /* by place in the entries */
+	uint32_t *place;    /* incremental: by index - first_ndx */
+};
+
+struct flist_received {
+	pthread_mutex_t lock;      /* of what the threads share: everything below, load_order, a node's `entries` */
+	pthread_cond_t arrived;
+	bool over;                 /* no list will follow */
+	size_t handed;             /* place in load_order of the node that was handed out last */
+	int io_error;              /* of the peer, not noted in the session yet */
+	struct flist_totals shown; /* the working thread's copy of the totals */
+	struct received_attributes *attributes; /* NULL without -A and -X */
+	struct reserved dirs, names;
+	struct reserved orders;    /* struct received_order, by node; only if is_permuted */
+	bool is_permuted;          /* indexes do not follow the walk: --iconv, a protocol below 29, see also is_mixed */
+	/* For the reading thread alone, incremental: */
+	VEC(uint32_t) arrived_dirs; /* --iconv: places of the directories of a list, in order of arrival */
+	VEC(int32_t) node_by_number; /* directory number -> node, -1 for "." and holes */
+};
+
 struct flist {
 	const struct options *options;
 	struct session *session;
@@ -68,7 +95,7 @@ struct flist {
 	VEC(struct flist_place) places; /* by index, once complete; none if indexes follow the walk */
 	bool implied_dot_sent;
 	bool can_view;               /* a snapshot's directories need not be copied */
-	struct flist_received *received; /* flist/received.c; NULL: scanned here */
+	struct flist_received *received; /* NULL: scanned here */
 };
 
 /* Does the walk go into directories below the arguments' own? */

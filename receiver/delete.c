@@ -13,7 +13,6 @@
 #include "dest/seen.h"
 #include "dest/task.h"
 #include "flist/paths.h"
-#include "flist/received.h"
 #include "fs/file.h"
 #include "fs/temp.h"
 #include "lib/exit.h"

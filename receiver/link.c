@@ -24,7 +24,6 @@
 #include "dest/seen.h"
 #include "dest/task.h"
 #include "flist/paths.h"
-#include "flist/received.h"
 #include "fs/temp.h"
 #include "receiver/debug.h"
 #include "receiver/delete.h"

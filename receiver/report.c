@@ -19,7 +19,6 @@
 #include "dest/paths.h"
 #include "dest/task.h"
 #include "flist/paths.h"
-#include "flist/received.h"
 #include "lib/clock.h"
 #include "lib/log.h"
 #include "receiver/debug.h"

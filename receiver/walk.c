@@ -16,7 +16,6 @@
 #include "dest/seen.h"
 #include "dest/task.h"
 #include "flist/paths.h"
-#include "flist/received.h"
 #include "fs/chmod.h"
 #include "receiver/debug.h"
 #include "receiver/delete.h"

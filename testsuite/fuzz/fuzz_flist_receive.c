@@ -11,7 +11,6 @@
 #include "flist/paths.h"
 #include "flist/receive.h"
 #include "flist/receive_attributes.h"
-#include "flist/received.h"
 #include "lib/charset.h"
 #include "options.h"
 #include "testsuite/unit/wire_memory.h"

@@ -15,7 +15,6 @@
 #include "filter/add.h"
 #include "flist/paths.h"
 #include "flist/receive.h"
-#include "flist/received.h"
 #include "flist/scan.h"
 #include "flist/send.h"
 #include "fs/ids.h"
