@@ -52,14 +52,6 @@ struct flist *flist_new(const struct options *options, struct session *session, 
 	return list;
 }
 
-struct flist *flist_new_received(const struct options *options, struct session *session)
-{
-	struct flist *list = flist_new(options, session, NULL, NULL, NULL);
-
-	flist_received_new(list);
-	return list;
-}
-
 struct scan_options *flist_scan_options(struct flist *list)
 {
 	return &list->scan;
@@ -94,10 +86,17 @@ bool flist_acl_follows(const struct flist *list, const struct entry *entry)
 	       || (entry_is_dir(entry) && (options->copy_dirlinks || entry->flags & ENTRY_TOP_DIR));
 }
 
+static struct received_order *order_of(const struct flist_received *received, int32_t node)
+{
+	return (struct received_order *)received->orders.start + node;
+}
+
 /* --- memory --- */
 
 void flist_free(struct flist *list)
 {
+	struct flist_received *received = list ? list->received : NULL;
+
 	if (!list)
 		return;
 	for (size_t i = 0; i < list->dirs.count; i++) {
@@ -113,7 +112,19 @@ void flist_free(struct flist *list)
 		free(base->shown);
 	}
 	vec_free(&list->bases);
-	flist_received_free(list);
+	if (received) {
+		list->dirs.items = NULL;
+		list->names = (struct strbuf)STRBUF_INIT;
+		reserved_free(&received->dirs);
+		reserved_free(&received->names);
+		reserved_free(&received->orders);
+		vec_free(&received->arrived_dirs);
+		vec_free(&received->node_by_number);
+		received_attributes_free(received->attributes);
+		pthread_mutex_destroy(&received->lock);
+		pthread_cond_destroy(&received->arrived);
+		free(received);
+	}
 	vec_free(&list->dirs);
 	vec_free(&list->load_order);
 	vec_free(&list->places);
@@ -124,10 +135,31 @@ void flist_free(struct flist *list)
 
 /* --- the walk --- */
 
+static bool has_next(const struct flist *list)
+{
+	return list->received->handed + 1 < list->load_order.count;
+}
+
+static int32_t next_received(struct flist *list)
+{
+	struct flist_received *received = list->received;
+	int32_t node = -1;
+
+	pthread_mutex_lock(&received->lock);
+	while (!has_next(list) && !received->over)
+		pthread_cond_wait(&received->arrived, &received->lock);
+	if (has_next(list))
+		node = list->load_order.items[++received->handed];
+	list->session->io_error |= received->io_error;
+	received->shown = list->totals;
+	pthread_mutex_unlock(&received->lock);
+	return node;
+}
+
 int32_t flist_load_next(struct flist *list)
 {
 	if (list->received)
-		return flist_received_next(list);
+		return next_received(list);
 	if (list->complete)
 		return -1;
 	int32_t node = flist_next_node(list);
@@ -145,33 +177,45 @@ int32_t flist_load_next(struct flist *list)
 
 bool flist_is_complete(const struct flist *list)
 {
-	if (list->received)
-		return flist_received_is_complete(list);
-	return list->complete || flist_next_node(list) < 0;
+	struct flist_received *received = list->received;
+
+	if (!received)
+		return list->complete || flist_next_node(list) < 0;
+	pthread_mutex_lock(&received->lock);
+	bool complete = received->over && !has_next(list);
+
+	pthread_mutex_unlock(&received->lock);
+	return complete;
 }
 
 void flist_drop_entries(struct flist *list, int32_t node)
 {
-	struct entries **place = &list->dirs.items[node].entries;
-	struct entries *entries = list->received ? flist_received_take(list, node) : *place;
+	struct flist_received *received = list->received;
 
+	if (received)
+		pthread_mutex_lock(&received->lock);
+	struct entries *entries = list->dirs.items[node].entries;
+
+	list->dirs.items[node].entries = NULL;
+	if (entries && received && received->is_permuted) {
+		struct received_order *order = order_of(received, node);
+
+		free(order->ndx);
+		free(order->place);
+		*order = (struct received_order){ NULL, NULL };
+	}
+	if (received)
+		pthread_mutex_unlock(&received->lock);
 	if (!entries)
 		return;
-	budget_give_back(session_budget(list->session), entries->counted);
+	budget_give_back(session_budget(list->session), received ? entries_memory(entries) : entries->counted);
 	entries_free(entries);
 	free(entries);
-	if (!list->received)
-		*place = NULL;
 }
 
 const struct flist_totals *flist_totals(const struct flist *list)
 {
 	return list->received ? &list->received->shown : &list->totals;
-}
-
-bool flist_locate(struct flist *list, int32_t ndx, struct flist_pos *pos)
-{
-	return list->received ? flist_received_locate(list, ndx, pos) : flist_locate_numbered(list, ndx, pos);
 }
 
 /* --- a list that arrives --- */
@@ -181,8 +225,6 @@ bool flist_locate(struct flist *list, int32_t ndx, struct flist_pos *pos)
 #define NAMES_LIMIT ((size_t)UINT32_MAX)
 #define ORDERS_LIMIT (sizeof(struct received_order) << 26)
 
-/* --- the list --- */
-
 void flist_received_permute(struct flist_received *received)
 {
 	received->is_permuted = true;
@@ -190,15 +232,16 @@ void flist_received_permute(struct flist_received *received)
 	reserved_grow(&received->orders, sizeof(struct received_order));
 }
 
-void flist_received_new(struct flist *list)
+struct flist *flist_new_received(const struct options *options, struct session *session)
 {
+	struct flist *list = flist_new(options, session, NULL, NULL, NULL);
 	struct flist_received *received = xcalloc(1, sizeof *received);
 
 	pthread_mutex_init(&received->lock, NULL);
 	pthread_cond_init(&received->arrived, NULL);
 	reserved_init(&received->dirs, sizeof(void *) > 4 ? DIRS_LIMIT : 0);
 	reserved_init(&received->names, sizeof(void *) > 4 ? NAMES_LIMIT : 0);
-	if (list->options->iconv || list->session->caps.sorts_by_path)
+	if (options->iconv || session->caps.sorts_by_path)
 		flist_received_permute(received);
 	reserved_grow(&received->dirs, sizeof *list->dirs.items);
 	memcpy(received->dirs.start, list->dirs.items, sizeof *list->dirs.items);
@@ -209,80 +252,14 @@ void flist_received_new(struct flist *list)
 	list->dirs.items[0].entries = NULL;
 	reserved_grow(&received->names, 1);
 	list->names.data = received->names.start;
-	if (list->options->acls || list->options->xattrs)
-		received->attributes = received_attributes_new(list->options);
+	if (options->acls || options->xattrs)
+		received->attributes = received_attributes_new(options);
 	list->received = received;
 	flist_add_base(list, xstrdup(""));
-}
-
-static struct received_order *order_of(const struct flist_received *received, int32_t node)
-{
-	return (struct received_order *)received->orders.start + node;
-}
-
-void flist_received_free(struct flist *list)
-{
-	struct flist_received *received = list->received;
-
-	if (!received)
-		return;
-	list->dirs.items = NULL;
-	list->names = (struct strbuf)STRBUF_INIT;
-	reserved_free(&received->dirs);
-	reserved_free(&received->names);
-	reserved_free(&received->orders);
-	vec_free(&received->arrived_dirs);
-	vec_free(&received->node_by_number);
-	received_attributes_free(received->attributes);
-	pthread_mutex_destroy(&received->lock);
-	pthread_cond_destroy(&received->arrived);
-	free(received);
-	list->received = NULL;
-}
-
-struct entries *flist_received_take(struct flist *list, int32_t node)
-{
-	struct flist_received *received = list->received;
-
-	pthread_mutex_lock(&received->lock);
-	struct entries *entries = list->dirs.items[node].entries;
-
-	list->dirs.items[node].entries = NULL;
-	if (entries)
-		budget_give_back(session_budget(list->session), entries_memory(entries));
-	if (entries && received->is_permuted) {
-		struct received_order *order = order_of(received, node);
-
-		free(order->ndx);
-		free(order->place);
-		*order = (struct received_order){ NULL, NULL };
-	}
-	pthread_mutex_unlock(&received->lock);
-	return entries;
+	return list;
 }
 
 /* --- the working thread --- */
-
-static bool has_next(const struct flist *list)
-{
-	return list->received->handed + 1 < list->load_order.count;
-}
-
-int32_t flist_received_next(struct flist *list)
-{
-	struct flist_received *received = list->received;
-	int32_t node = -1;
-
-	pthread_mutex_lock(&received->lock);
-	while (!has_next(list) && !received->over)
-		pthread_cond_wait(&received->arrived, &received->lock);
-	if (has_next(list))
-		node = list->load_order.items[++received->handed];
-	list->session->io_error |= received->io_error;
-	received->shown = list->totals;
-	pthread_mutex_unlock(&received->lock);
-	return node;
-}
 
 bool flist_await_next(struct flist *list, int ms)
 {
@@ -297,17 +274,6 @@ bool flist_await_next(struct flist *list, int ms)
 
 	pthread_mutex_unlock(&received->lock);
 	return known;
-}
-
-bool flist_received_is_complete(const struct flist *list)
-{
-	struct flist_received *received = list->received;
-
-	pthread_mutex_lock(&received->lock);
-	bool complete = received->over && !has_next(list);
-
-	pthread_mutex_unlock(&received->lock);
-	return complete;
 }
 
 /* How many of the node's directories have their entries up to `place`: their entries lie in the order of their nodes. */
@@ -364,11 +330,13 @@ const uint8_t *flist_received_digest(const struct flist *list, int32_t node, con
 
 /* --- the reading thread: from an index to an entry --- */
 
-bool flist_received_locate(struct flist *list, int32_t ndx, struct flist_pos *pos)
+bool flist_locate(struct flist *list, int32_t ndx, struct flist_pos *pos)
 {
 	struct flist_received *received = list->received;
 	bool found = false;
 
+	if (!received)
+		return flist_locate_numbered(list, ndx, pos);
 	pthread_mutex_lock(&received->lock);
 	if (list->load_order.count) {
 		int32_t node = flist_node_of(list, ndx);

@@ -129,16 +129,6 @@ int32_t flist_ndx_of(struct flist *list, int32_t node, const struct entry *entry
 /* The digest that came with a regular file (-c), or NULL. */
 const uint8_t *flist_received_digest(const struct flist *list, int32_t node, const struct entry *entry);
 
-/* --- what flist.c says of such a list --- */
-
-/* Make an empty list one that is received. */
-void flist_received_new(struct flist *list);
-int32_t flist_received_next(struct flist *list);
-bool flist_received_is_complete(const struct flist *list);
-bool flist_received_locate(struct flist *list, int32_t ndx, struct flist_pos *pos);
-/* The entries of a node that is given up, to be freed; NULL if there are none. */
-struct entries *flist_received_take(struct flist *list, int32_t node);
-void flist_received_free(struct flist *list); /* nothing if the list was scanned */
 /* Number a complete list, scanned or received, otherwise than the walk goes: by path at protocol 27 and 28
  * (doc/protocol/02-file-list.md section 5.2), by arrival with --iconv, else as is_mixed in flist/receive.c wants it. */
 void flist_number(struct flist *list);
