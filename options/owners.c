@@ -44,24 +44,16 @@ static uint32_t parse_number(const char *text, size_t length)
 	return (uint32_t)value;
 }
 
-static bool parse_target(const struct id_rules *rules, struct id_rule *rule, const char *to)
-{
-	if (to[strspn(to, "0123456789")] == '\0') {
-		rule->mapped = parse_number(to, strlen(to));
-		return true;
-	}
-	return fs_id_find(rules->ids, rules->groups, to, &rule->mapped);
-}
-
 /* One pair, which is taken apart. */
 static void add_rule(struct id_rules *rules, char *pair)
 {
-	char *colon = strchr(pair, ':');
+	char *colon = strchr(pair, ':'), *to = colon ? colon + 1 : NULL;
 	struct id_rule rule = { .kind = RULE_NAME };
+	bool known = true;
 
 	if (!colon)
 		die(EXIT_SYNTAX, "No colon found in %s: %s", rules->option, pair);
-	if (!colon[1])
+	if (!*to)
 		die(EXIT_SYNTAX, "No name found after colon %s: %s", rules->option, pair);
 	*colon = '\0';
 	if (*pair >= '0' && *pair <= '9') {
@@ -76,8 +68,12 @@ static void add_rule(struct id_rules *rules, char *pair)
 			rule.high = parse_number(pair + low + 1, high);
 	} else if (has_wildcards(pair))
 		rule.kind = RULE_PATTERN;
-	if (!parse_target(rules, &rule, colon + 1)) {
-		log_error("Unknown %s name on receiver: %s", rules->option, colon + 1);
+	if (to[strspn(to, "0123456789")] == '\0')
+		rule.mapped = parse_number(to, strlen(to));
+	else
+		known = fs_id_find(rules->ids, rules->groups, to, &rule.mapped);
+	if (!known) {
+		log_error("Unknown %s name on receiver: %s", rules->option, to);
 		return;
 	}
 	if (rule.kind != RULE_RANGE)
@@ -190,12 +186,6 @@ bool set_chown(struct option_parse *parse)
 
 enum { GROUPS_MAX = 65536 };
 
-struct identity {
-	uint32_t uid, gid;
-	gid_t *groups;
-	int group_count;
-};
-
 static bool find(struct fs_ids *ids, bool is_group, const char *text, uint32_t *id)
 {
 	char *end;
@@ -209,26 +199,11 @@ static bool find(struct fs_ids *ids, bool is_group, const char *text, uint32_t *
 	return !errno && number < UINT32_MAX;
 }
 
-/* Without a group of the operator's choice: those that the system gives to the user. */
-static void learn_groups(struct identity *identity)
-{
-	errno = 0;
-	const struct passwd *user = getpwuid(identity->uid);
-
-	if (!user)
-		die_errno(EXIT_SYNTAX, errno, "getpwuid failed");
-	identity->gid = user->pw_gid;
-	identity->group_count = 64;
-	do {
-		identity->group_count *= 2;
-		identity->groups = xrealloc_array(identity->groups, (size_t)identity->group_count, sizeof *identity->groups);
-	} while (getgrouplist(user->pw_name, user->pw_gid, identity->groups, &identity->group_count) < 0
-		 && identity->group_count < GROUPS_MAX);
-}
-
 void copy_as_assume(const struct options *options)
 {
-	struct identity identity = { .groups = NULL };
+	gid_t *groups = NULL;
+	uint32_t uid, gid;
+	int count = 64;
 
 	if (!options->copy_as)
 		return;
@@ -236,27 +211,37 @@ void copy_as_assume(const struct options *options)
 	char *user = xstrndup(options->copy_as, strcspn(options->copy_as, ":"));
 	struct fs_ids *ids = fs_ids_new(NULL, NULL);
 
-	if (!find(ids, false, user, &identity.uid))
+	if (!find(ids, false, user, &uid))
 		die(EXIT_SYNTAX, "Invalid copy-as user: %s", user);
 	if (!colon) {
-		learn_groups(&identity);
+		/* Without a group of the operator's choice: those that the system gives to the user. */
+		errno = 0;
+		const struct passwd *known = getpwuid(uid);
+
+		if (!known)
+			die_errno(EXIT_SYNTAX, errno, "getpwuid failed");
+		gid = known->pw_gid;
+		do {
+			count *= 2;
+			groups = xrealloc_array(groups, (size_t)count, sizeof *groups);
+		} while (getgrouplist(known->pw_name, gid, groups, &count) < 0 && count < GROUPS_MAX);
 	} else {
-		if (!find(ids, true, colon + 1, &identity.gid))
+		if (!find(ids, true, colon + 1, &gid))
 			die(EXIT_SYNTAX, "Invalid copy-as group: %s", colon + 1);
-		identity.groups = xcalloc(1, sizeof *identity.groups);
-		identity.groups[0] = identity.gid;
-		identity.group_count = 1;
+		groups = xcalloc(1, sizeof *groups);
+		*groups = gid;
+		count = 1;
 	}
 	fs_ids_free(ids);
 	free(user);
-	if (setresgid(identity.gid, identity.gid, identity.gid) < 0)
+	if (setresgid(gid, gid, gid) < 0)
 		die_errno(EXIT_SYNTAX, errno, "setgid failed");
-	if (setgroups((size_t)identity.group_count, identity.groups) < 0)
+	if (setgroups((size_t)count, groups) < 0)
 		die_errno(EXIT_SYNTAX, errno, "setgroups failed");
-	if (setresuid(identity.uid, identity.uid, identity.uid) < 0)
+	if (setresuid(uid, uid, uid) < 0)
 		die_errno(EXIT_SYNTAX, errno, "setuid failed");
 	/* A uid that can come back was never given up. */
-	if (identity.uid != 0 && setuid(0) == 0)
+	if (uid != 0 && setuid(0) == 0)
 		die_errno(EXIT_SYNTAX, 0, "giving up root failed");
-	free(identity.groups);
+	free(groups);
 }
