@@ -32,18 +32,6 @@ static bool take_brackets(struct parts *parts, const char *host)
 	return true;
 }
 
-static bool parse_port(const char *digits, const char *end, int *port)
-{
-	size_t length = (size_t)(end - digits);
-
-	*port = 0;
-	if (length > PORT_DIGITS_MAX || strspn(digits, "0123456789") < length)
-		return false;
-	for (; digits < end; digits++)
-		*port = *port * 10 + (*digits - '0');
-	return *port <= PORT_MAX;
-}
-
 /* Behind "rsync://": [USER@]HOST[:PORT][/PATH]. */
 static bool split_url(struct parts *parts, int *port, const char *text)
 {
@@ -63,10 +51,18 @@ static bool split_url(struct parts *parts, int *port, const char *text)
 		parts->rest = parts->host_end = host + strcspn(host, ":/");
 	}
 	*port = 0;
-	if (*parts->rest == ':' && !parse_port(parts->rest + 1, end, port))
+	if (*parts->rest == ':') {
+		const char *digits = parts->rest + 1;
+
+		if (end - digits > PORT_DIGITS_MAX || strspn(digits, "0123456789") < (size_t)(end - digits))
+			return false;
+		for (; digits < end; digits++)
+			*port = *port * 10 + (*digits - '0');
+		if (*port > PORT_MAX)
+			return false;
+	} else if (parts->rest != end) {
 		return false;
-	if (*parts->rest != ':' && parts->rest != end)
-		return false;
+	}
 	parts->rest = end + (*end == '/');
 	return true;
 }
@@ -131,11 +127,6 @@ bool argument_is_remote(const char *argument)
 
 /* --- the operands of a client --- */
 
-static bool is_local(const char *operand)
-{
-	return !argument_is_remote(operand);
-}
-
 static void refuse_empty(const char *operand)
 {
 	if (!*operand)
@@ -171,16 +162,12 @@ bool remote_operands(const struct options *options, struct remote *remote, struc
 	*paths = (struct args){ NULL, 0 };
 	*we_send = !remote_parse(remote, operands->items[0]);
 	if (*we_send) {
-		if (operands->count > 1) {
-			for (size_t i = 0; i + 1 < options->operands.count; i++) {
-				const char *operand = options->operands.items[i];
-
-				refuse_empty(operand);
-				if (is_local(operand))
-					continue;
-				log_set_role("sender");
-				die(EXIT_SYNTAX, "Unexpected remote arg: %s", operand);
-			}
+		for (size_t i = 0; i + 1 < operands->count; i++) {
+			refuse_empty(operands->items[i]);
+			if (!argument_is_remote(operands->items[i]))
+				continue;
+			log_set_role("sender");
+			die(EXIT_SYNTAX, "Unexpected remote arg: %s", operands->items[i]);
 		}
 		if (operands->count < 2 || !remote_parse(remote, operands->items[operands->count - 1]))
 			return false;
@@ -190,7 +177,7 @@ bool remote_operands(const struct options *options, struct remote *remote, struc
 	if (!*we_send) {
 		size_t count = options->operands.count;
 
-		if (count > 1 && !is_local(options->operands.items[count - 1]))
+		if (count > 1 && argument_is_remote(options->operands.items[count - 1]))
 			die(EXIT_SYNTAX, "The source and destination cannot both be remote.");
 		args_append(paths, remote->path);
 		for (size_t i = 1; i + 1 < count; i++) {
