@@ -123,22 +123,17 @@ static void add_word(struct strbuf *script, const char *word)
 	add_quoted(script, word);
 }
 
-static bool is_one_of(const struct option_spec *spec, const char *const *names)
-{
-	for (; *names; names++)
-		if (spec->name && strcmp(spec->name, *names) == 0)
-			return true;
-	return false;
-}
-
 /* In the script, rules and names of sources have other forms. */
 static bool is_left_out(const struct option_spec *spec)
 {
 	static const char *const names[] = {
-		"filter", "exclude", "include", "exclude-from", "include-from", "files-from", NULL,
+		"filter", "exclude", "include", "exclude-from", "include-from", "files-from",
 	};
 
-	return is_one_of(spec, names);
+	for (size_t i = 0; i < sizeof names / sizeof *names; i++)
+		if (spec->name && strcmp(spec->name, names[i]) == 0)
+			return true;
+	return false;
 }
 
 /* The next word, if the option takes one. */
@@ -149,10 +144,9 @@ static const char *take_value(struct scan *scan)
 
 static void add_long(struct scan *scan, const char *word)
 {
-	static const char *const batches[] = { "write-batch", "only-write-batch", NULL };
 	size_t length = strcspn(word + 2, "=");
 	const struct option_spec *spec = option_find(option_table(MODE_CLIENT), word + 2, length, '\0');
-	bool has_value = word[2 + length] == '=', is_batch = spec && is_one_of(spec, batches);
+	bool has_value = word[2 + length] == '=', is_batch = spec && spec->field == offsetof(struct options, write_batch);
 	const char *value = spec && spec->arg != NO_ARG && !has_value ? take_value(scan) : NULL;
 
 	if (spec && is_left_out(spec))
@@ -192,19 +186,6 @@ static void add_letters(struct scan *scan, const char *word)
 		add_word(scan->script, value);
 }
 
-/* A batch is replayed on the machine that has the destination. */
-static void add_destination(struct strbuf *script, const char *operand)
-{
-	struct remote remote;
-
-	if (!remote_parse(&remote, operand)) {
-		add_quoted(script, operand);
-		return;
-	}
-	add_quoted(script, remote.path);
-	remote_free(&remote);
-}
-
 void batch_write_script(struct batch *batch, const struct filter_list *rules)
 {
 	struct strbuf lines = STRBUF_INIT, script = STRBUF_INIT;
@@ -234,7 +215,12 @@ void batch_write_script(struct batch *batch, const struct filter_list *rules)
 	if (scan.only_operands)
 		add_word(scan.script, "--");
 	strbuf_add_string(&script, " ${1:-");
-	add_destination(&script, operands->count ? operands->items[operands->count - 1] : ".");
+	const char *destination = operands->count ? operands->items[operands->count - 1] : ".";
+	struct remote remote = { .path = NULL };
+
+	/* A batch is replayed on the machine that has the destination. */
+	add_quoted(&script, remote_parse(&remote, destination) ? remote.path : destination);
+	remote_free(&remote);
 	strbuf_add_char(&script, '}');
 	if (lines.length)
 		strbuf_addf(&script, " <<'#E#'\n%s#E#", lines.data);
