@@ -51,47 +51,36 @@ static bool removes_sources(const struct option_spec *spec)
 	return spec->name && (strcmp(spec->name, "remove-source-files") == 0 || strcmp(spec->name, "remove-sent-files") == 0);
 }
 
-/* `spec` and what does the same; `by_pattern` still spares the exact-only ones. */
-static bool set_same(struct refused_options *refused, const struct option_spec *spec, bool value, bool by_pattern)
+/* What `token` names, by a wildcard or as it is, and what does the same; a wildcard spares the exact-only ones. */
+static bool set_matching(struct refused_options *refused, const char *token, bool value)
 {
 	const struct option_spec *table = option_table(MODE_SERVER);
+	bool found = false, by_pattern = strpbrk(token, "*?[");
 
-	bool removes = removes_sources(spec);
+	for (size_t i = 0; i < refused->count; i++) {
+		const struct option_spec *spec = &table[i];
+		bool removes = removes_sources(spec);
 
-	for (size_t i = 0; i < refused->count; i++)
-		if (option_is_same(&table[i], spec) || (removes && removes_sources(&table[i])))
-			if (!by_pattern || !is_exact_only(&table[i]))
-				refused->is_refused[i] = value;
-	return true;
-}
-
-static bool set_exact(struct refused_options *refused, const char *token, bool value)
-{
-	const struct option_spec *table = option_table(MODE_SERVER);
-	bool found = false;
-
-	for (size_t i = 0; i < refused->count; i++)
-		if (matches_exactly(&table[i], token))
-			found = set_same(refused, &table[i], value, false);
+		if (by_pattern ? !matches_pattern(spec, token) : !matches_exactly(spec, token))
+			continue;
+		found = true;
+		for (size_t j = 0; j < refused->count; j++)
+			if ((option_is_same(&table[j], spec) || (removes && removes_sources(&table[j])))
+			    && !(by_pattern && is_exact_only(&table[j])))
+				refused->is_refused[j] = value;
+	}
 	return found;
 }
 
 /* `token` without its "!"; "a" and "archive" stand for the letters they are made of. */
 static bool set_token(struct refused_options *refused, const char *token, bool value)
 {
-	const struct option_spec *table = option_table(MODE_SERVER);
 	bool found = false;
 
-	if (strcmp(token, "a") == 0 || strcmp(token, "archive") == 0) {
-		for (const char *letter = archive_letters; *letter; letter++)
-			found |= set_exact(refused, (char[]){ *letter, 0 }, value);
-		return found;
-	}
-	if (!strpbrk(token, "*?["))
-		return set_exact(refused, token, value);
-	for (size_t i = 0; i < refused->count; i++)
-		if (matches_pattern(&table[i], token))
-			found = set_same(refused, &table[i], value, true);
+	if (strcmp(token, "a") != 0 && strcmp(token, "archive") != 0)
+		return set_matching(refused, token, value);
+	for (const char *letter = archive_letters; *letter; letter++)
+		found |= set_matching(refused, (char[]){ *letter, 0 }, value);
 	return found;
 }
 
@@ -104,8 +93,8 @@ struct refused_options *refused_options_new(const char *refuse_parameter, bool h
 	struct refused_options *refused = xcalloc(1, sizeof *refused + count * sizeof *refused->is_refused);
 
 	refused->count = count;
-	set_exact(refused, "copy-devices", true);
-	set_exact(refused, "write-devices", true);
+	set_matching(refused, "copy-devices", true);
+	set_matching(refused, "write-devices", true);
 	char *copy = xstrdup(refuse_parameter);
 	char *save = NULL;
 
@@ -118,9 +107,9 @@ struct refused_options *refused_options_new(const char *refuse_parameter, bool h
 	}
 	free(copy);
 	if (!has_charset)
-		set_exact(refused, "iconv", true);
+		set_matching(refused, "iconv", true);
 	for (size_t i = 0; i < sizeof always / sizeof *always; i++)
-		set_exact(refused, always[i], true);
+		set_matching(refused, always[i], true);
 	return refused;
 }
 
@@ -156,15 +145,12 @@ bool refuse_option(struct option_parse *parse, const struct option_spec *spec)
 
 	if (parse->refused->is_refused[index])
 		return fail_refused(parse, spec);
-	if (spec->letter == 'a') {
-		/* -a is as good as its parts. */
-		for (const char *letter = archive_letters + 1; *letter; letter++) {
-			const struct option_spec *part = refused_spec(parse, (char[]){ *letter, 0 });
+	/* -a is as good as its parts. */
+	for (const char *letter = spec->letter == 'a' ? archive_letters + 1 : ""; *letter; letter++) {
+		const struct option_spec *part = refused_spec(parse, (char[]){ *letter, 0 });
 
-			if (part)
-				return fail_refused(parse, part);
-		}
-		return true;
+		if (part)
+			return fail_refused(parse, part);
 	}
 	return true;
 }
