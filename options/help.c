@@ -99,22 +99,28 @@ static const struct feature optimizations[] = {
 static const char sum_names[] = "xxh128 xxh3 xxh64 md5 md4 sha1 none";
 static const char compress_names[] = "zstd lz4 zlibx zlib none";
 
-static bool is_there(const struct feature *feature)
-{
-	return feature->is_there == IF_IDN ? idn_is_there() : feature->is_there != NO;
-}
-
-static void add_features(struct strbuf *out, size_t column, const struct feature *features)
+static void add_features(struct strbuf *out, size_t column, const struct feature *features, bool as_json)
 {
 	for (; features->name; features++) {
+		bool is_asked_for = features->is_there == ASKED_FOR;
+		bool is_there = features->is_there == IF_IDN ? idn_is_there() : features->is_there != NO;
+		const char *comma = features[1].name ? "," : "";
 		struct strbuf word = STRBUF_INIT;
 
-		strbuf_addf(&word, "%s%s%s", !is_there(features) ? "no " : features->is_there == ASKED_FOR ? "optional " : "",
-			    features->name, features[1].name ? "," : "");
+		if (as_json)
+			strbuf_addf(&word, "\"%s\": ", features->name);
+		for (char *p = word.data; as_json && *p; p++)
+			if (*p == '-')
+				*p = '_';
+		if (as_json)
+			strbuf_addf(&word, "%s%s", is_asked_for ? "\"optional\"" : is_there ? "true" : "false", comma);
+		else
+			strbuf_addf(&word, "%s%s%s", !is_there ? "no " : is_asked_for ? "optional " : "", features->name,
+				    comma);
 		help_add_word(out, word.data, 4, &column);
 		strbuf_free(&word);
 	}
-	strbuf_add_char(out, '\n');
+	strbuf_add_string(out, as_json ? "\n  },\n" : "\n");
 }
 
 /* The names of a list, one after the other, with an alias behind the one that has one. */
@@ -136,32 +142,14 @@ void options_add_version(struct strbuf *out)
 	strbuf_add_string(out, "Capabilities:\n");
 	for (size_t i = 0; i < sizeof bits / sizeof *bits; i++)
 		help_add_word(out, bits[i], 4, &column);
-	add_features(out, column, capabilities);
+	add_features(out, column, capabilities, false);
 	strbuf_add_string(out, "Optimizations:\n");
-	add_features(out, 0, optimizations);
+	add_features(out, 0, optimizations, false);
 	add_names(out, "Checksum list", sum_names);
 	add_names(out, "Compress list", compress_names);
 	add_names(out, "Daemon auth list", greeting_digests());
 	strbuf_add_string(out, "\nFree software: you may change and redistribute it under the GNU General Public License,\n"
 			       "version 3 or later. There is no warranty, as far as the law permits.\n");
-}
-
-static void add_json_features(struct strbuf *out, size_t column, const struct feature *features)
-{
-	for (; features->name; features++) {
-		struct strbuf word = STRBUF_INIT;
-
-		strbuf_addf(&word, "\"%s\": ", features->name);
-		for (char *p = word.data; *p; p++)
-			if (*p == '-')
-				*p = '_';
-		strbuf_addf(&word, "%s%s",
-			    features->is_there == ASKED_FOR ? "\"optional\"" : is_there(features) ? "true" : "false",
-			    features[1].name ? "," : "");
-		help_add_word(out, word.data, 4, &column);
-		strbuf_free(&word);
-	}
-	strbuf_add_string(out, "\n  },\n");
 }
 
 static void add_json_names(struct strbuf *out, const char *key, const char *names)
@@ -192,9 +180,9 @@ void options_add_version_json(struct strbuf *out)
 	strbuf_add_string(out, "  \"copyright\": \"(C) the authors of rsync-huai\",\n  \"capabilities\": {\n");
 	for (size_t i = 0; i < sizeof bits / sizeof *bits; i++)
 		help_add_word(out, bits[i], 4, &column);
-	add_json_features(out, column, capabilities);
+	add_features(out, column, capabilities, true);
 	strbuf_add_string(out, "  \"optimizations\": {\n");
-	add_json_features(out, 0, optimizations);
+	add_features(out, 0, optimizations, true);
 	add_json_names(out, "checksum_list", sum_names);
 	add_json_names(out, "compress_list", compress_names);
 	add_json_names(out, "daemon_auth_list", greeting_digests());
