@@ -52,14 +52,6 @@ static void check_attr_mode(struct option_parse *parse, const struct options *op
 	refuse_if(parse, options->list_only, "--list-only cannot be used with --%s", name);
 }
 
-static bool reads_rules_from_stdin(const struct options *options)
-{
-	for (size_t i = 0; i < options->filters.count; i++)
-		if (options->filters.items[i].kind == FOPT_FILE && strcmp(options->filters.items[i].text, "-") == 0)
-			return true;
-	return false;
-}
-
 /* Of a snapshot without a destination: what has a meaning for a destination only, or would make it one of less than a tree. */
 static void check_attr_making(struct option_parse *parse, struct options *options)
 {
@@ -72,11 +64,14 @@ static void check_attr_making(struct option_parse *parse, struct options *option
 		{ options->dirs, "dirs" },
 	};
 	const char *refresh = options->attr_refresh;
+	bool rules_from_stdin = false;
 
+	for (size_t i = 0; i < options->filters.count; i++)
+		rules_from_stdin |= options->filters.items[i].kind == FOPT_FILE && !strcmp(options->filters.items[i].text, "-");
 	for (size_t i = 0; i < sizeof useless / sizeof *useless; i++)
 		refuse_if(parse, useless[i].used, "--%s cannot be used with --attr-snapshot without a destination",
 			  useless[i].name);
-	refuse_if(parse, refresh && strcmp(refresh, "-") == 0 && reads_rules_from_stdin(options),
+	refuse_if(parse, refresh && strcmp(refresh, "-") == 0 && rules_from_stdin,
 		  "--attr-refresh=- and rules cannot both be read from standard input");
 	refuse_if(parse, options->attr_digests && options_kind_of_run(options) == PULL,
 		  "--attr-digests cannot be used with "
@@ -125,12 +120,21 @@ static void apply_words(struct option_parse *parse, struct ui_levels *levels, co
 	}
 }
 
-/* The levels of -v, then of the options that are made of levels; explicit words beat both, wherever they stood. */
-static void finish_levels(struct option_parse *parse, struct options *options)
+static void finish_output(struct option_parse *parse, struct options *options)
 {
+	const char *format = options->out_format, *info_name = options->server ? NULL : "info";
 	uint8_t *info = options->levels.info;
 	struct ui_levels given;
 
+	if (options->server && format && strstr(format, "%I"))
+		options->itemize = 2;
+	else if (options->server && format && strstr(format, "%i") && !options->itemize)
+		options->itemize = 1;
+	if (!options->server && options->itemize && !format)
+		options->out_format = "%i %n%L";
+	options->log_format_has_i = options->server ? options->itemize > 0
+						    : options->out_format && format_uses(options->out_format, 'i');
+	/* The levels of -v, then of the options that are made of levels; explicit words beat both, wherever they stood. */
 	ui_levels_from_verbose(&options->levels, options->verbose);
 	if (options->stats)
 		info[INFO_STATS] = options->verbose > 1 ? 3 : 2;
@@ -144,24 +148,9 @@ static void finish_levels(struct option_parse *parse, struct options *options)
 	memset(&given, INFO_NOT_GIVEN, sizeof given);
 	apply_words(parse, &given, parse->info_words.items, parse->info_words.count, ui_levels_parse_info, NULL);
 	memcpy(options->info_given, given.info, sizeof options->info_given);
-	apply_words(parse, &options->levels, parse->info_words.items, parse->info_words.count, ui_levels_parse_info,
-		    options->server ? NULL : "info");
+	apply_words(parse, &options->levels, parse->info_words.items, parse->info_words.count, ui_levels_parse_info, info_name);
 	apply_words(parse, &options->levels, parse->debug_words.items, parse->debug_words.count, ui_levels_parse_debug,
 		    options->server ? NULL : "debug");
-}
-
-static void finish_output(struct options *options)
-{
-	if (options->server && options->out_format) {
-		if (strstr(options->out_format, "%I"))
-			options->itemize = 2;
-		else if (strstr(options->out_format, "%i") && !options->itemize)
-			options->itemize = 1;
-	}
-	if (!options->server && options->itemize && !options->out_format)
-		options->out_format = "%i %n%L";
-	options->log_format_has_i = options->server ? options->itemize > 0
-						    : options->out_format && format_uses(options->out_format, 'i');
 }
 
 /* --- algorithms --- */
@@ -174,32 +163,24 @@ static void check_checksum_name(struct option_parse *parse, const char *name)
 		parse_fail_bare(parse, EXIT_UNSUPPORTED, "unknown checksum name: %s", name);
 }
 
-/* NAME or TRANSFER,PRE-TRANSFER; "auto" is what happens anyway. */
-static void finish_checksum_choice(struct option_parse *parse, struct options *options)
+static void finish_algorithms(struct option_parse *parse, struct options *options)
 {
+	/* NAME or TRANSFER,PRE-TRANSFER; "auto" is what happens anyway. */
 	const char *choice = options->checksum_choice;
-	size_t length;
-	char *first;
-
-	if (!choice)
-		return;
-	length = strcspn(choice, ",");
-	first = xstrndup(choice, length);
-	check_checksum_name(parse, first);
-	free(first);
-	if (choice[length])
-		check_checksum_name(parse, choice + length + 1);
-	/* Without a digest, blocks cannot be distinguished. */
-	if (strncasecmp(choice, "none", length) == 0)
-		options->whole_file = 1;
-	if (strcasecmp(choice, "auto") == 0 || strcasecmp(choice, "auto,auto") == 0)
-		options->checksum_choice = NULL;
-}
-
-static void finish_compression(struct option_parse *parse, struct options *options)
-{
+	size_t length = choice ? strcspn(choice, ",") : 0;
+	char *first = choice ? xstrndup(choice, length) : NULL;
 	enum compress_algorithm algorithm = COMPRESS_ZLIB;
 
+	if (choice)
+		check_checksum_name(parse, first);
+	free(first);
+	if (choice && choice[length])
+		check_checksum_name(parse, choice + length + 1);
+	/* Without a digest, blocks cannot be distinguished. */
+	if (choice && strncasecmp(choice, "none", length) == 0)
+		options->whole_file = 1;
+	if (choice && (strcasecmp(choice, "auto") == 0 || strcasecmp(choice, "auto,auto") == 0))
+		options->checksum_choice = NULL;
 	if (options->compress_level == INT_MIN)
 		options->compress_level_set = false;
 	if (options->compress_choice && strcasecmp(options->compress_choice, "auto") == 0)
@@ -360,8 +341,7 @@ bool options_finish(struct option_parse *parse, struct options *options)
 
 	if (!options->server)
 		finish_arguments(parse, options);
-	finish_checksum_choice(parse, options);
-	finish_compression(parse, options);
+	finish_algorithms(parse, options);
 	if (parse->error)
 		return false;
 	finish_places(parse, options);
@@ -403,8 +383,7 @@ bool options_finish(struct option_parse *parse, struct options *options)
 		options->inplace = true;
 	if (options->append > 2)
 		options->append = 2;
-	finish_output(options);
-	finish_levels(parse, options);
+	finish_output(parse, options);
 	if (options->server || parse->error)
 		return !parse->error;
 	if (options->cvs_exclude)

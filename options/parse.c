@@ -127,29 +127,6 @@ enum run_kind options_kind_of_run(const struct options *options)
 
 /* --- sizes and points in time --- */
 
-/* Digits with at most one decimal point, as a double: sizes are not exact beyond 2^53 in rsync either. Moves *text on. */
-static double parse_decimal(const char **text)
-{
-	const char *point = localeconv()->decimal_point;
-	const char *p = *text;
-	size_t whole, point_length = 0, fraction = 0;
-	char *number;
-	double value;
-
-	whole = strspn(p, "0123456789");
-	if (p[whole] == '.')
-		point_length = 1;
-	else if (strncmp(p + whole, point, strlen(point)) == 0)
-		point_length = strlen(point);
-	if (point_length)
-		fraction = strspn(p + whole + point_length, "0123456789");
-	number = xasprintf("0%.*s%s%.*s", (int)whole, p, point, (int)fraction, p + whole + point_length);
-	value = strtod(number, NULL);
-	free(number);
-	*text = p + whole + point_length + fraction;
-	return value;
-}
-
 /* "K", "KB", "KiB": 1024, 1000, 1024 to the power of the letter's place. Moves *text on; 0: not a unit. */
 static double parse_unit(const char **text, char default_unit)
 {
@@ -180,9 +157,25 @@ static double parse_unit(const char **text, char default_unit)
 /* NUMBER[UNIT][+1|-1]; what is too large is INT64_MAX. False: the text is nothing of that kind. */
 static bool parse_amount(const char *text, char default_unit, int64_t *value)
 {
-	double amount = parse_decimal(&text), unit = parse_unit(&text, default_unit);
-	int step = *text == '+' ? 1 : *text == '-' ? -1 : 0;
+	const char *point = localeconv()->decimal_point;
+	size_t whole = strspn(text, "0123456789"), point_length = 0, fraction = 0;
+	double amount, unit;
+	char *number;
+	int step;
 
+	/* Digits with at most one decimal point, as a double: sizes are not exact beyond 2^53 in rsync either. */
+	if (text[whole] == '.')
+		point_length = 1;
+	else if (strncmp(text + whole, point, strlen(point)) == 0)
+		point_length = strlen(point);
+	if (point_length)
+		fraction = strspn(text + whole + point_length, "0123456789");
+	number = xasprintf("0%.*s%s%.*s", (int)whole, text, point, (int)fraction, text + whole + point_length);
+	amount = strtod(number, NULL);
+	free(number);
+	text += whole + point_length + fraction;
+	unit = parse_unit(&text, default_unit);
+	step = *text == '+' ? 1 : *text == '-' ? -1 : 0;
 	if (step && *++text == '1')
 		text++;
 	else if (step)
@@ -324,19 +317,11 @@ static time_t stop_time(const struct stop_fields *fields, const struct tm *base,
 	return mktime(&tm);
 }
 
-/* Months without a 31st and years without a February 29th are passed over. */
-static bool has_the_day(time_t when, int day)
-{
-	struct tm tm;
-
-	return day < 0 || (localtime_r(&when, &tm) && tm.tm_mday == day);
-}
-
 enum stop_result stop_at_parse(const char *text, time_t now, time_t *when)
 {
 	enum { MOST_STEPS = 8 }; /* from one leap year to the next over a century without */
 	struct stop_fields fields;
-	struct tm base;
+	struct tm base, reached;
 
 	if (!parse_stop_fields(text, &fields))
 		return STOP_INVALID;
@@ -350,7 +335,8 @@ enum stop_result stop_at_parse(const char *text, time_t now, time_t *when)
 	}
 	for (int step = 0; step <= MOST_STEPS; step++) {
 		*when = stop_time(&fields, &base, step);
-		if (*when > now && has_the_day(*when, fields.day))
+		/* Months without a 31st and years without a February 29th are passed over. */
+		if (*when > now && (fields.day < 0 || (localtime_r(when, &reached) && reached.tm_mday == fields.day)))
 			return STOP_OK;
 	}
 	return STOP_PAST;
