@@ -158,12 +158,8 @@ static void expand_own(const char *pattern, size_t most, struct expansion_cost *
 	source.attr_root.trusting = true;
 	operand_expand(&source, NULL, pattern + (is_absolute ? strspn(pattern, "/") : 0), cost, &found);
 	qsort(found.items, found.count, sizeof *found.items, compare_words);
-	for (size_t i = 0; i < found.count && i < most; i++) {
-		char *whole = xasprintf("%s%s", is_absolute ? "/" : "", found.items[i]);
-
-		args_append(out, whole);
-		free(whole);
-	}
+	for (size_t i = 0; i < found.count && i < most; i++)
+		args_take(out, xasprintf("%s%s", is_absolute ? "/" : "", found.items[i]));
 	args_free(&found);
 	fs_root_close(&source.attr_root);
 }
@@ -174,52 +170,26 @@ static void expand_own(const char *pattern, size_t most, struct expansion_cost *
 
 /* --- messages --- */
 
-/* Does this class of text reach the client through the stream? */
-static bool goes_through_stream(const struct server *server, enum log_kind kind)
-{
-	if (server->finished || server->stream_broken || !wire_mux_out(server->session.wire))
-		return false;
-	if (kind == L_INFO || kind == L_CLIENT)
-		return !server->options->quiet;
-	return kind != L_LOG && server->session.log_through_stream;
-}
-
-static enum message_code code_of(enum log_kind kind)
-{
-	switch (kind) {
-	case L_INFO:
-	case L_CLIENT:
-		return MSG_INFO;
-	case L_WARNING:
-		return MSG_WARNING;
-	case L_ERROR_XFER:
-		return MSG_ERROR_XFER;
-	default:
-		return MSG_ERROR;
-	}
-}
-
 static void emit(void *context, enum log_kind kind, const char *text, size_t length)
 {
+	static const enum message_code codes[] = {
+		[L_INFO] = MSG_INFO, [L_CLIENT] = MSG_INFO, [L_WARNING] = MSG_WARNING, [L_ERROR] = MSG_ERROR,
+		[L_ERROR_XFER] = MSG_ERROR_XFER,
+	};
 	struct server *server = context;
-	bool streamed = goes_through_stream(server, kind);
+	bool informs = kind == L_INFO || kind == L_CLIENT;
+	/* Does this class of text reach the client through the stream? */
+	bool streamed = informs ? !server->options->quiet : kind != L_LOG && server->session.log_through_stream;
 
-	if ((server->module && kind != L_CLIENT) || (!streamed && !server->finished && kind != L_INFO && kind != L_CLIENT))
+	if (server->finished || server->stream_broken || !wire_mux_out(server->session.wire))
+		streamed = false;
+	if ((server->module && kind != L_CLIENT) || (!streamed && !server->finished && !informs))
 		server->below.emit(server->below.context, kind, text, length);
 	if (streamed)
-		wire_send_message(server->session.wire, code_of(kind), text, length);
+		wire_send_message(server->session.wire, codes[kind], text, length);
 }
 
 /* --- the end --- */
-
-static int drain_seconds(const struct server *server)
-{
-	int seconds = wire_timeout(server->session.wire);
-
-	if (!seconds)
-		seconds = DRAIN_SECONDS;
-	return server->module && seconds > DAEMON_DRAIN_SECONDS ? DAEMON_DRAIN_SECONDS : seconds;
-}
 
 /* A client of a daemon that takes nothing, not even why it is over. */
 static void goodbye_took_too_long(void *context)
@@ -236,6 +206,7 @@ static void say_goodbye(void *context, int code)
 {
 	struct server *server = context;
 	struct wire *wire = server->session.wire;
+	int seconds = wire_timeout(wire) ? wire_timeout(wire) : DRAIN_SECONDS;
 
 	if (server->finished || code == EXIT_OK)
 		return;
@@ -260,7 +231,7 @@ static void say_goodbye(void *context, int code)
 	wire_claim_output(wire);
 	wire_flush(wire);
 	if (server->session.caps.error_exit && server->session.log_through_stream)
-		wire_drain(wire, drain_seconds(server));
+		wire_drain(wire, server->module && seconds > DAEMON_DRAIN_SECONDS ? DAEMON_DRAIN_SECONDS : seconds);
 	else if (!server->session.is_sender)
 		/* A client that goes on sending into a closed connection hears of nothing else. */
 		wire_drain(wire, REFUSAL_GRACE_SECONDS);
@@ -432,24 +403,6 @@ static void open_names_file(struct server *server)
 	server->startup_code = EXIT_UNSUPPORTED;
 }
 
-/* The list, still empty, with the client's and the module's rules. */
-static struct flist *make_list(struct server *server)
-{
-	struct module_session *module = server->module;
-	struct flist *list = flist_new(server->options, &server->session, module ? module->source : NULL, server->rules,
-				       module ? module->dest.hidden : NULL);
-
-	/* The operator decides how the links of a module are treated. */
-	flist_scan_options(list)->munge_symlinks = module ? module->munge_symlinks : server->options->munge_links;
-	if (module) {
-		flist_scan_options(list)->ignore_nonreadable = module->ignore_nonreadable;
-		module->source->open_noatime |= module->open_noatime;
-		module->source->copies_devices = server->options->copy_devices;
-		server->options->ignore_errors |= module->ignore_errors;
-	}
-	return list;
-}
-
 static noreturn void finish(struct server *server, int code, uint64_t total_size)
 {
 	const struct wire *wire = server->session.wire;
@@ -465,39 +418,24 @@ static noreturn void finish(struct server *server, int code, uint64_t total_size
 	exit_with(code);
 }
 
-/* The module's log line for an item, if it wants one: only changes are worth it (doc/protocol/03-transfer.md section 2.7). */
+/* The log line of an item: the module's, if it wants one, where only changes are worth it (doc/protocol/03-transfer.md section
+ * 2.7); or in a log of the server's own. */
 static void log_item(void *context, const struct transfer_record *record, enum item_stage stage)
 {
 	const uint32_t insignificant = ITEM_BASIS_TYPE_FOLLOWS | ITEM_XNAME_FOLLOWS | ITEM_LOCAL_CHANGE;
 	const struct server *server = context;
 	const struct module_session *module = server->module;
-	bool changes = record->flags & ~insignificant || record->link_is_hard;
-
-	if (server->options->dry_run || stage == ITEM_BEGINS)
-		return;
-	if (stage == ITEM_ENDS || (module->dest.logs_items && changes))
-		module->log_transfer(module->dest.context, record);
-}
-
-/* The line of an item in a log of the server's own. */
-static void log_own_item(void *context, const struct transfer_record *record, enum item_stage stage)
-{
-	const struct server *server = context;
+	bool changes = record->flags & ~insignificant || record->link_is_hard, is_dir = entry_is_dir(record->entry);
 	struct format_values values;
 
-	if (stage == ITEM_BEGINS || !item_is_logged(&server->lines, record->flags, entry_is_dir(record->entry),
-						    record->link_is_hard))
+	if (stage == ITEM_BEGINS)
 		return;
-	item_record_values(&values, server->options, record);
-	item_line_log(L_LOG, server->lines.logged, &values);
-}
-
-static void (*item_logger(const struct server *server))(void *context, const struct transfer_record *record,
-							enum item_stage stage)
-{
-	if (server->module)
-		return server->module->log_transfer ? log_item : NULL;
-	return server->lines.logged ? log_own_item : NULL;
+	if (!module && item_is_logged(&server->lines, record->flags, is_dir, record->link_is_hard)) {
+		item_record_values(&values, server->options, record);
+		item_line_log(L_LOG, server->lines.logged, &values);
+	}
+	if (module && !server->options->dry_run && (stage == ITEM_ENDS || (module->dest.logs_items && changes)))
+		module->log_transfer(module->dest.context, record);
 }
 
 static void note_transfer(void *context, enum item_stage stage)
@@ -517,6 +455,7 @@ static noreturn void server_send(struct server *server)
 {
 	const struct options *options = server->options;
 	const struct module_session *module = server->module;
+	bool logs_items = module ? module->log_transfer != NULL : server->lines.logged != NULL;
 	struct flist *list = NULL;
 	struct filter_setup setup = {
 		.side = FILTER_SENDER,
@@ -533,7 +472,16 @@ static noreturn void server_send(struct server *server)
 	if (options->levels.debug[DEBUG_SEND])
 		log_info("server_sender starting pid=%d", (int)getpid());
 	filter_set_up(server->rules, &setup);
-	list = make_list(server);
+	/* The list, still empty, with the client's and the module's rules. */
+	list = flist_new(options, &server->session, module ? module->source : NULL, server->rules, setup.hidden);
+	/* The operator decides how the links of a module are treated. */
+	flist_scan_options(list)->munge_symlinks = module ? module->munge_symlinks : options->munge_links;
+	if (module) {
+		flist_scan_options(list)->ignore_nonreadable = module->ignore_nonreadable;
+		module->source->open_noatime |= module->open_noatime;
+		module->source->copies_devices = options->copy_devices;
+		server->options->ignore_errors |= module->ignore_errors;
+	}
 	filter_receive(server->rules, &server->session);
 	/* After the set-up, so that the refusal reaches the client. */
 	if (module && module->read_only && options->remove_source_files)
@@ -550,7 +498,7 @@ static noreturn void server_send(struct server *server)
 		.charset = module ? module->charset : options->iconv,
 		.dont_compress = module ? module->dont_compress : NULL,
 		.message = take_message,
-		.item = item_logger(server),
+		.item = logs_items ? log_item : NULL,
 		.transfer = module && module->transfer ? note_transfer : NULL,
 		.context = server,
 	};
@@ -564,20 +512,12 @@ static noreturn void server_send(struct server *server)
 
 /* --- the role of the receiver --- */
 
-static struct charset *make_charset(const struct options *options)
-{
-	struct charset *charset = options->iconv ? charset_new(options->iconv) : NULL;
-
-	if (options->iconv && !charset)
-		die(EXIT_UNSUPPORTED, "iconv_open(\"%s\", \"UTF-8\") failed", options->iconv);
-	return charset;
-}
-
 static int receive(struct server *server, uint64_t *total_size)
 {
 	struct options *options = server->options;
 	const struct args *operands = &options->operands;
 	const char *destination = operands->count ? operands->items[0] : ".";
+	struct charset *charset = options->iconv ? charset_new(options->iconv) : NULL;
 	struct module_session *module = server->module;
 	struct run_stats stats = { .total_size = 0 };
 	const struct receiver_service service = {
@@ -590,12 +530,14 @@ static int receive(struct server *server, uint64_t *total_size)
 	const struct receiver_peer peer = {
 		.session = &server->session,
 		.ids = module && module->numeric_ids ? NULL : server->ids,
-		.charset = make_charset(options),
+		.charset = charset,
 		.munge_symlinks = module ? module->munge_symlinks : options->munge_links,
 		.clean_symlinks = module && !module->munge_symlinks && module->source->below_root,
 		.service = &service,
 	};
 
+	if (options->iconv && !charset)
+		die(EXIT_UNSUPPORTED, "iconv_open(\"%s\", \"UTF-8\") failed", options->iconv);
 	if (operands->count > 1)
 		die(EXIT_SYNTAX, "rsync: a server receives into one destination, not into %zu", operands->count);
 	if (module)
