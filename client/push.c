@@ -417,7 +417,7 @@ static void end_output(struct push *push, int code)
 	if (!log_end_is_wanted(options, code))
 		log_run_end(true, stats->sent, stats->received, stats->total_size, code);
 	log_set_sink(push->below);
-	progress_free(push->progress);
+	free(push->progress);
 	fflush(stdout);
 }
 

@@ -231,8 +231,8 @@ void report_free(struct report *report)
 {
 	report_drain(report);
 	report_break_line(report);
-	progress_free(report->progress);
-	progress_free(report->on_request);
+	free(report->progress);
+	free(report->on_request);
 	vec_free(&report->held);
 	free(report);
 }

@@ -15,22 +15,9 @@
 #define COLUMNS 11
 #define FORMAT_MAX 4096
 
-static char type_letter(uint32_t mode)
-{
-	if (S_ISDIR(mode))
-		return 'd';
-	if (S_ISLNK(mode))
-		return 'L';
-	if (S_ISCHR(mode) || S_ISBLK(mode))
-		return 'D';
-	if (S_ISFIFO(mode) || S_ISSOCK(mode))
-		return 'S';
-	return 'f';
-}
-
 void itemize(const struct item_look *look, char out[12])
 {
-	static const char other_times[] = ".unb";
+	static const char other_times[] = ".unb", types[] = "fSDfdfDfffLfSfff"; /* types by their four bits */
 	uint32_t flags = look->flags;
 	/* On a symlink the size bit says that its time could not be set. */
 	bool is_link = S_ISLNK(look->mode), time_failed = !look->times_kept || (is_link && flags & ITEM_REPORT_SIZE);
@@ -45,7 +32,7 @@ void itemize(const struct item_look *look, char out[12])
 		out[0] = flags & ITEM_XNAME_FOLLOWS ? 'h' : 'c';
 	else
 		out[0] = !(flags & ITEM_TRANSFER) ? '.' : look->sends ? '<' : '>';
-	out[1] = type_letter(look->mode);
+	out[1] = types[(look->mode & S_IFMT) >> 12];
 	columns[0] = flags & ITEM_REPORT_CHANGE ? 'c' : '.';
 	columns[1] = flags & ITEM_REPORT_SIZE && !is_link ? 's' : '.';
 	columns[2] = !(flags & ITEM_REPORT_TIME) ? '.' : time_failed ? 'T' : 't';

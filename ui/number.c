@@ -70,18 +70,6 @@ static const char *format_fraction(char *buf, size_t size, double value, int lev
 
 /* --- lines of --list-only (doc/protocol/06-command-line.md section 8.9) --- */
 
-static char kind_letter(uint32_t mode)
-{
-	static const struct { uint32_t type; char letter; } kinds[] = {
-		{ S_IFDIR, 'd' }, { S_IFLNK, 'l' }, { S_IFBLK, 'b' }, { S_IFCHR, 'c' }, { S_IFIFO, 'p' }, { S_IFSOCK, 's' },
-	};
-
-	for (size_t i = 0; i < sizeof kinds / sizeof kinds[0]; i++)
-		if ((mode & S_IFMT) == kinds[i].type)
-			return kinds[i].letter;
-	return '-';
-}
-
 /* The bits without a column of their own take the place of the x before them: lower case if the x is set as well. */
 static char execute_letter(uint32_t mode, uint32_t x_bit, uint32_t special_bit, char special)
 {
@@ -117,6 +105,7 @@ void listing_time(struct strbuf *out, int64_t seconds)
 void listing_line(struct strbuf *out, const struct entries *list, const struct entry *entry, uint32_t mode, const char *path,
 		  int number_level, bool with_atime, bool with_target)
 {
+	static const char types[] = "-pc-d-b---l-s---"; /* by the four bits of the type */
 	struct entry_side expanded;
 	const struct entry_side *side = entry_any_side(list, entry, &expanded);
 	char letters[10], number[64];
@@ -127,7 +116,7 @@ void listing_line(struct strbuf *out, const struct entries *list, const struct e
 	}
 	permission_letters(mode, letters);
 	number_format(number, sizeof number, (int64_t)entry->size, number_level);
-	strbuf_addf(out, "%c%s %*s ", kind_letter(mode), letters, number_level > 0 ? 14 : 11, number);
+	strbuf_addf(out, "%c%s %*s ", types[(mode & S_IFMT) >> 12], letters, number_level > 0 ? 14 : 11, number);
 	listing_time(out, entry->mtime);
 	if (with_atime) {
 		strbuf_add_char(out, ' ');
@@ -149,7 +138,7 @@ static int count_level(int number_level)
 	return number_level > 0 ? 1 : 0;
 }
 
-static void add_kinds(struct strbuf *line, const struct kind_counts *counts, int level)
+static void print_kinds(const char *title, const struct kind_counts *counts, int number_level)
 {
 	const struct { const char *name; uint64_t number; } kinds[] = {
 		{ "reg", counts->total - counts->dirs - counts->links - counts->devices - counts->specials },
@@ -158,29 +147,21 @@ static void add_kinds(struct strbuf *line, const struct kind_counts *counts, int
 		{ "dev", counts->devices },
 		{ "special", counts->specials },
 	};
+	struct strbuf line = STRBUF_INIT;
+	int level = count_level(number_level);
 	const char *before = " (";
 	char number[64];
 
-	for (size_t i = 0; i < sizeof kinds / sizeof kinds[0]; i++) {
+	strbuf_addf(&line, "%s: %s", title, number_format(number, sizeof number, (int64_t)counts->total, level));
+	for (size_t i = 0; counts->total && i < sizeof kinds / sizeof kinds[0]; i++) {
 		if (!kinds[i].number)
 			continue;
 		number_format(number, sizeof number, (int64_t)kinds[i].number, level);
-		strbuf_addf(line, "%s%s: %s", before, kinds[i].name, number);
+		strbuf_addf(&line, "%s%s: %s", before, kinds[i].name, number);
 		before = ", ";
 	}
 	if (before[0] == ',')
-		strbuf_add_char(line, ')');
-}
-
-static void print_kinds(const char *title, const struct kind_counts *counts, int number_level)
-{
-	struct strbuf line = STRBUF_INIT;
-	int level = count_level(number_level);
-	char number[64];
-
-	strbuf_addf(&line, "%s: %s", title, number_format(number, sizeof number, (int64_t)counts->total, level));
-	if (counts->total)
-		add_kinds(&line, counts, level);
+		strbuf_add_char(&line, ')');
 	log_info("%s", strbuf_text(&line));
 	strbuf_free(&line);
 }

@@ -73,11 +73,6 @@ struct progress *progress_new(int mode, int number_level, bool pretends)
 	return progress;
 }
 
-void progress_free(struct progress *progress)
-{
-	free(progress);
-}
-
 void progress_totals(struct progress *progress, uint64_t total_size, uint64_t total_entries, bool complete)
 {
 	progress->total_size = total_size;
@@ -93,18 +88,9 @@ static double rate_between(const struct sample *from, const struct sample *to)
 	return (double)(to->done - from->done) * 1000.0 / (double)(to->ms - from->ms) / 1024.0;
 }
 
-static void format_seconds(char *buf, size_t size, double seconds)
-{
-	if (seconds < 0 || seconds > 9999.0 * 3600.0) {
-		snprintf(buf, size, "  ??:??:??");
-		return;
-	}
-	snprintf(buf, size, "%4u:%02u:%02u", (unsigned)(seconds / 3600), (unsigned)seconds / 60 % 60, (unsigned)seconds % 60);
-}
-
 static void print_line(struct progress *progress, uint64_t done, uint64_t total, double rate, double seconds, const char *tail)
 {
-	char number[64], rate_text[32], time_text[32];
+	char number[64], rate_text[32], time_text[32] = "  ??:??:??";
 	int percent = done == total ? 100 : total > 0 ? (int)((double)done * 100.0 / (double)total) : 0;
 
 	if (percent > 99 && done != total)
@@ -120,23 +106,29 @@ static void print_line(struct progress *progress, uint64_t done, uint64_t total,
 		unit = "MB/s";
 	}
 	snprintf(rate_text, sizeof rate_text, "%7.2f%s", rate, unit);
-	format_seconds(time_text, sizeof time_text, seconds);
+	if (!(seconds < 0 || seconds > 9999.0 * 3600.0))
+		snprintf(time_text, sizeof time_text, "%4u:%02u:%02u", (unsigned)(seconds / 3600), (unsigned)seconds / 60 % 60,
+			 (unsigned)seconds % 60);
 	printf("\r%15s %3d%% %s %s%s", number, percent, rate_text, time_text, tail);
 	progress->line_open = true;
 	fflush(stdout);
 }
 
-/* In a line that is written over, what is left of a longer one is wiped out. */
-static void format_tail(struct progress *progress, char *buf, size_t size)
+/* What is done since the start. In a line that is written over, what is left of a longer one is wiped out. */
+static void print_done(struct progress *progress, uint64_t done, uint64_t total)
 {
+	struct sample now = { clock_milliseconds(), done };
 	uint64_t looked_at = progress->last_index + 1;
 	uint64_t rest = progress->total_entries > looked_at ? progress->total_entries - looked_at : 0;
-	int length = snprintf(buf, size, " (xfr#%" PRIu64 ", %s-chk=%" PRIu64 "/%" PRIu64 ")", progress->files,
+	char tail[96];
+	int length = snprintf(tail, sizeof tail, " (xfr#%" PRIu64 ", %s-chk=%" PRIu64 "/%" PRIu64 ")", progress->files,
 			      progress->complete ? "to" : "ir", rest, progress->total_entries);
 
 	if (progress->mode >= 2 && length < progress->last_tail)
-		snprintf(buf + length, size - (size_t)length, "%*s", progress->last_tail - length, "");
+		snprintf(tail + length, sizeof tail - (size_t)length, "%*s", progress->last_tail - length, "");
 	progress->last_tail = length;
+	print_line(progress, done, total, rate_between(&progress->start, &now), (double)(now.ms - progress->start.ms) / 1000.0,
+		   tail);
 }
 
 void progress_file_start(struct progress *progress, uint64_t size)
@@ -182,9 +174,7 @@ void progress_update(struct progress *progress, uint64_t done)
 
 void progress_file_end(struct progress *progress, uint64_t size, uint64_t index)
 {
-	struct sample now = { clock_milliseconds(), size };
-	uint64_t total = size;
-	char tail[96];
+	bool is_of_file = progress->mode == 1;
 
 	progress->files++;
 	progress->last_index = index;
@@ -192,13 +182,7 @@ void progress_file_end(struct progress *progress, uint64_t size, uint64_t index)
 	if (progress->pretends || (!progress->mode && !atomic_load(&is_asked)))
 		return;
 	atomic_store(&is_asked, false);
-	if (progress->mode != 1) {
-		now.done = progress->finished_bytes;
-		total = progress->total_size;
-	}
-	format_tail(progress, tail, sizeof tail);
-	print_line(progress, now.done, total, rate_between(&progress->start, &now),
-		   (double)(now.ms - progress->start.ms) / 1000.0, tail);
+	print_done(progress, is_of_file ? size : progress->finished_bytes, is_of_file ? size : progress->total_size);
 	if (progress->mode < 2)
 		progress_break_line(progress);
 }
@@ -211,16 +195,11 @@ void progress_catch_up(struct progress *progress, uint64_t files, uint64_t bytes
 
 void progress_section_end(struct progress *progress, uint64_t index)
 {
-	struct sample now = { clock_milliseconds(), progress->finished_bytes };
-	char tail[96];
-
 	if (progress->mode < 2)
 		return;
 	if (index > progress->last_index)
 		progress->last_index = index;
-	format_tail(progress, tail, sizeof tail);
-	print_line(progress, now.done, progress->total_size, rate_between(&progress->start, &now),
-		   (double)(now.ms - progress->start.ms) / 1000.0, tail);
+	print_done(progress, progress->finished_bytes, progress->total_size);
 }
 
 void progress_break_line(struct progress *progress)

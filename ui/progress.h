@@ -17,9 +17,8 @@
 
 struct progress;
 /* mode: INFO_PROGRESS level, 0 on request, 1 per file, 2 whole run. pretends: of files that are not transferred, only the whole
- * is shown, where that is wanted. */
+ * is shown, where that is wanted. free() ends it. */
 struct progress *progress_new(int mode, int number_level, bool pretends);
-void progress_free(struct progress *progress);
 
 /* Take note of the signals from now on. */
 void progress_listen(void);
