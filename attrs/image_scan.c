@@ -167,12 +167,10 @@ static int open_dir(const struct attr_source *source, const char *path, struct f
 		return fd;
 	int error = errno;
 
-	if (fd >= 0)
-		close(fd);
+	fs_close(fd);
 	if (fs_lstat(&source->attr_root, path, st) < 0)
 		memset(st, 0, sizeof *st);
-	errno = error;
-	return -1;
+	return fs_fail(error);
 }
 
 bool image_is_settled(const struct image_scan *scan, const struct fs_stat *st, const struct timespec *now)

@@ -12,6 +12,7 @@
 
 #include "attrs/entry.h"
 #include "attrs/snapshot_check.h"
+#include "fs/file.h"
 #include "fs/operator.h"
 #include "lib/alloc.h"
 
@@ -33,10 +34,9 @@ int snapshot_identity_read(const char *path, struct snapshot_identity *identity)
 
 	if (fd < 0)
 		return -1;
-	int result = fstat(fd, &st), error = errno;
+	int result = fstat(fd, &st);
 
-	close(fd);
-	errno = error;
+	fs_close(fd);
 	if (!result)
 		fill_identity(identity, &st);
 	return result;
@@ -106,10 +106,8 @@ struct attr_snapshot *attr_snapshot_open(const char *path, struct strbuf *why)
 	if (fd < 0)
 		return refuse(why, errno, "it cannot be opened: %s", strerror(errno));
 	struct attr_snapshot *snapshot = open_descriptor(fd, why);
-	int error = errno;
 
-	close(fd);
-	errno = error;
+	fs_close(fd);
 	return snapshot;
 }
 

@@ -203,9 +203,6 @@ int snapshot_room_take(struct snapshot_room *room)
 
 void snapshot_room_free(struct snapshot_room *room)
 {
-	int fd = snapshot_room_take(room);
-
-	if (fd >= 0)
-		close(fd);
+	fs_close(snapshot_room_take(room));
 	free(room);
 }

@@ -701,9 +701,7 @@ static int replace_unnamed(int dir_fd, const char *name, struct snapshot_layout 
 	if (!result && fs_temp_name(&temp, dir_fd, name, fd) < 0)
 		result = fail(why, EOPNOTSUPP, "cannot give a name to the new file");
 	if (result < 0) {
-		int error = errno;
-		close(fd);
-		errno = error;
+		fs_close(fd);
 		return -1;
 	}
 	return fs_temp_commit(&temp, name) < 0 ? fail(why, errno, "cannot put the new file in its place") : 0;

@@ -33,12 +33,6 @@ struct scan {
 	bool is_searchable;     /* names may be looked at, not only listed */
 };
 
-static int fail(int error)
-{
-	errno = error;
-	return -1;
-}
-
 /* --- single objects --- */
 
 /* The link count is only known to be more than one or not. */
@@ -84,13 +78,13 @@ static int open_mapped(struct attr_source *source, const char *path, uint32_t *d
 	const struct entry *entry = place.entry;
 
 	if (!entry_is_dir(entry))
-		return fail(ENOTDIR);
+		return fs_fail(ENOTDIR);
 	if (!fs_permits(attr_source_who(source), entry->mode, entry->uid, entry->gid, FS_MAY_READ))
-		return fail(EACCES);
+		return fs_fail(EACCES);
 	*dir = entry->dir;
 	int error = attr_snapshot_dir(source->snapshot, entry->dir).error;
 
-	return error ? fail(error) : 0;
+	return error ? fs_fail(error) : 0;
 }
 
 /* A named object is looked up each time it is asked for, as in a live tree. */
@@ -99,7 +93,7 @@ static int current_place(const struct scan *scan, struct snapshot_place *place)
 	if (!scan->place.entry)
 		return attr_source_lookup(scan->source, strbuf_text(&scan->path), false, place);
 	*place = scan->place;
-	return scan->is_searchable ? 0 : fail(EACCES);
+	return scan->is_searchable ? 0 : fs_fail(EACCES);
 }
 
 void attr_file_encode(uint8_t out[ATTR_FILE_SIZE], uint64_t size)
@@ -157,7 +151,7 @@ static int scan_lstat(const struct scan *scan, const char *name, struct fs_stat 
 	struct attr_source *source = scan->source;
 
 	if (scan->place.entry && !scan->is_searchable)
-		return fail(EACCES);
+		return fs_fail(EACCES);
 	if (scan->place.entry) {
 		fill_stat(source->snapshot, &scan->place, st);
 		return 0;
@@ -176,12 +170,12 @@ static ssize_t read_target(struct scan *scan, const char *name, char *target, si
 		if (current_place(scan, &place) < 0)
 			return -1;
 		if (!entry_is_symlink(place.entry))
-			return fail(EINVAL);
+			return fs_fail(EINVAL);
 		const char *text = entry_target(&place.view, place.entry);
 		size_t length = strlen(text);
 
 		if (length >= size)
-			return fail(ENAMETOOLONG);
+			return fs_fail(ENAMETOOLONG);
 		memcpy(target, text, length + 1);
 		return (ssize_t)length;
 	}
@@ -250,8 +244,7 @@ static enum scan_result read_attr_file(struct scan *scan, const char *name, bool
 
 	if (fd < 0 || fs_stat_at_fd(fd, st) < 0) {
 		int error = errno;
-		if (fd >= 0)
-			close(fd);
+		fs_close(fd);
 		if (error == ENOENT)
 			return scan_failed(scan, error);
 		/* What this process may not read, and so not its attr file either, is listed all the same if its size is known.
@@ -391,8 +384,7 @@ static void take_for_file(struct scan *scan, struct fs_stat *st)
 		int fd = attr_source_open_any(scan->source, strbuf_text(&scan->path), true);
 
 		st->size = fd < 0 ? 0 : fs_device_size(fd);
-		if (fd >= 0)
-			close(fd);
+		fs_close(fd);
 	}
 	st->mode = S_IFREG | (st->mode & 07777);
 }

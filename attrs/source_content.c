@@ -25,12 +25,6 @@ struct walk {
 	struct snapshot_place *place;
 };
 
-static int fail(int error)
-{
-	errno = error;
-	return -1;
-}
-
 /* The place of directory number `dir`. */
 static void snapshot_dir_place(const struct attr_snapshot *snapshot, uint32_t dir, struct snapshot_place *place)
 {
@@ -68,14 +62,14 @@ static int step_to(struct walk *walk, const char *name, bool is_last)
 	at = entries_find(&view, name, false);
 	if (at < 0) {
 		int error = attr_snapshot_dir(snapshot, walk->dir).error;
-		return fail(error ? error : ENOENT);
+		return fs_fail(error ? error : ENOENT);
 	}
 	const struct entry *entry = &view.items[at];
 
 	if (entry_is_symlink(entry) && (!is_last || walk->follow || walk->directory))
-		return ++walk->hops > MAX_HOPS ? fail(ELOOP) : walk_text(walk, entry_target(&view, entry), is_last);
+		return ++walk->hops > MAX_HOPS ? fs_fail(ELOOP) : walk_text(walk, entry_target(&view, entry), is_last);
 	if (!is_last || walk->directory)
-		return fail(ENOTDIR);
+		return fs_fail(ENOTDIR);
 	*walk->place = (struct snapshot_place){ .view = view, .entry = entry, .parent = walk->dir };
 	return 0;
 }
@@ -89,7 +83,7 @@ static int walk_text(struct walk *walk, const char *text, bool last)
 	int result = 0;
 
 	if (*text == '/' && !trusting)
-		return fail(ELOOP);
+		return fs_fail(ELOOP);
 	if (*text == '/')
 		walk->dir = 0;
 	while (result == 0) {
@@ -98,9 +92,9 @@ static int walk_text(struct walk *walk, const char *text, bool last)
 		if (length == 0)
 			return 0;
 		if (!attr_source_dir_permits(walk->source, walk->dir, FS_MAY_SEARCH))
-			return fail(EACCES);
+			return fs_fail(EACCES);
 		if (length > NAME_MAX)
-			return fail(ENAMETOOLONG);
+			return fs_fail(ENAMETOOLONG);
 		memcpy(name, text, length);
 		name[length] = '\0';
 		text += length;
@@ -111,7 +105,7 @@ static int walk_text(struct walk *walk, const char *text, bool last)
 		if (!strcmp(name, "..") && walk->dir)
 			walk->dir = attr_snapshot_dir(walk->source->snapshot, walk->dir).parent;
 		else if (!strcmp(name, ".."))
-			result = trusting ? 0 : fail(ELOOP);
+			result = trusting ? 0 : fs_fail(ELOOP);
 		else if (strcmp(name, ".") != 0)
 			result = step_to(walk, name, is_last);
 	}
@@ -123,7 +117,7 @@ int attr_source_lookup(struct attr_source *source, const char *path, bool follow
 	struct walk walk = { .source = source, .follow = follow, .place = place };
 
 	if (strlen(path) >= PATH_MAX)
-		return fail(ENAMETOOLONG);
+		return fs_fail(ENAMETOOLONG);
 	place->entry = NULL;
 	if (walk_text(&walk, *path ? path : ".", true) < 0)
 		return -1;
@@ -171,10 +165,8 @@ int attr_source_open(struct attr_source *source, const char *path, const struct 
 	}
 	if (fs_stat_at_fd(fd, &st) < 0
 	    || !(S_ISREG(st.mode) || (source->copies_devices && (S_ISCHR(st.mode) || S_ISBLK(st.mode))))) {
-		int error = S_ISDIR(st.mode) ? EISDIR : ENXIO;
 		close(fd);
-		errno = error;
-		return -1;
+		return fs_fail(S_ISDIR(st.mode) ? EISDIR : ENXIO);
 	}
 	if (source->kind != ATTRS_LIVE && (st.size != entry->size || st.mtime != entry->mtime))
 		source->stale++;
@@ -303,8 +295,7 @@ int attr_source_open_linked(struct attr_source *source, const char *path, const 
 		errno = error;
 		return fd;
 	}
-	if (fd >= 0)
-		close(fd);
+	fs_close(fd);
 	*size = other_size;
 	return other;
 }

@@ -245,8 +245,7 @@ static void read_files(void *digests_void, int thread)
 							      &image->digest_list.items[digests->first_slot + number]);
 			int error = errno;
 
-			if (fd >= 0)
-				close(fd);
+			fs_close(fd);
 			/* A file that is gone is not worth a word: the next refresh will see that. */
 			if (outcome == FAILED && error != ENOENT) {
 				struct strbuf quoted = STRBUF_INIT;

@@ -647,10 +647,8 @@ static void clean_up(struct maker *maker)
 		vec_free(&rules->files);
 		free(rules);
 	}
-	if (maker->source.attr_root.fd >= 0)
-		fs_root_close(&maker->source.attr_root);
-	if (maker->source.content_root.fd >= 0)
-		fs_root_close(&maker->source.content_root);
+	fs_root_close(&maker->source.attr_root);
+	fs_root_close(&maker->source.content_root);
 	free(maker->shown);
 	free(maker);
 	fflush(stdout);
