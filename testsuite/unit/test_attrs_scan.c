@@ -835,6 +835,7 @@ static void expect_mount_kept(struct fixture *fixture)
 	struct mapped old = mapped(scan_all(fixture));
 
 	tree_file("mounts/new", "x");
+	settle();
 	struct mapped fresh = refresh_dirs(fixture, old.snapshot, &reread), whole = mapped(scan_all(fixture));
 
 	assert_int_equal(reread, 1);
