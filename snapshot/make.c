@@ -44,12 +44,14 @@
 #define RULE_FILE_LIMIT (64u << 20)
 #define SHOWN_RULES_LIMIT 4000 /* bytes of the options' text: the rest is in the sum */
 
+/* --- filter rules: one list for each thread, from one reading of each file --- */
+
 struct rule_file {
 	char *path;
 	struct strbuf text;
 };
 
-/* One list of filter rules for each thread, all of them the same, from one reading of each file. */
+/* All the lists are the same. */
 struct make_rules {
 	const struct fs_root *root;
 	bool reading_line;            /* the command line's files; later it is merge files, which are not kept */
@@ -57,8 +59,6 @@ struct make_rules {
 	int threads;
 	struct filter_list *lists[IMAGE_THREADS_MAX];
 };
-
-/* --- rule files --- */
 
 /* A pipe gives its content only once, and every thread wants it. */
 static const struct rule_file *read_once(struct make_rules *rules, const char *path)
