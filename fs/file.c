@@ -92,23 +92,6 @@ ssize_t fs_read_full(int fd, void *buffer, size_t size)
 	return (ssize_t)have;
 }
 
-int fs_write_all(int fd, const void *data, size_t length)
-{
-	const char *next = data;
-
-	while (length > 0) {
-		ssize_t written = write(fd, next, length);
-
-		if (written < 0 && errno != EINTR)
-			return -1;
-		if (written > 0) {
-			next += written;
-			length -= (size_t)written;
-		}
-	}
-	return 0;
-}
-
 int fs_read_at(int fd, void *buffer, size_t length, uint64_t offset)
 {
 	size_t done = 0;
@@ -128,22 +111,33 @@ int fs_read_at(int fd, void *buffer, size_t length, uint64_t offset)
 	return error;
 }
 
-int fs_write_all_at(int fd, const void *data, size_t length, uint64_t offset)
-{
-	const char *next = data;
+#define HERE UINT64_MAX
 
+/* At a place, or HERE: where the descriptor stands. */
+static int write_all(int fd, const char *next, size_t length, uint64_t offset)
+{
 	while (length > 0) {
-		ssize_t written = pwrite(fd, next, length, (off_t)offset);
+		ssize_t written = offset == HERE ? write(fd, next, length) : pwrite(fd, next, length, (off_t)offset);
 
 		if (written < 0 && errno != EINTR)
 			return -1;
 		if (written > 0) {
 			next += written;
 			length -= (size_t)written;
-			offset += (uint64_t)written;
+			offset += offset == HERE ? 0 : (uint64_t)written;
 		}
 	}
 	return 0;
+}
+
+int fs_write_all(int fd, const void *data, size_t length)
+{
+	return write_all(fd, data, length, HERE);
+}
+
+int fs_write_all_at(int fd, const void *data, size_t length, uint64_t offset)
+{
+	return write_all(fd, data, length, offset);
 }
 
 int fs_read_all(int fd, size_t limit, struct strbuf *out)
@@ -199,7 +193,8 @@ uint64_t fs_device_size(int fd)
 	return end > 0 ? (uint64_t)end : 0;
 }
 
-bool fs_is_dir(const struct fs_root *root, const char *path)
+/* A symlink to a directory inside counts. */
+static bool is_dir(const struct fs_root *root, const char *path)
 {
 	struct fs_stat st;
 
@@ -230,7 +225,7 @@ static int make_prefix(const struct fs_root *root, const char *path, size_t leng
 
 	memcpy(prefix, path, length);
 	prefix[length] = '\0';
-	if (fs_is_dir(root, prefix))
+	if (is_dir(root, prefix))
 		return 0;
 	char *slash = strrchr(prefix, '/');
 
@@ -246,7 +241,7 @@ static int make_prefix(const struct fs_root *root, const char *path, size_t leng
 		*slash = '/';
 	}
 	if (result < 0 && errno == EEXIST)
-		return fs_is_dir(root, prefix) ? 0 : fs_fail(path[length] ? ENOTDIR : EEXIST);
+		return is_dir(root, prefix) ? 0 : fs_fail(path[length] ? ENOTDIR : EEXIST);
 	return result < 0 ? -1 : 1;
 }
 

@@ -57,7 +57,6 @@ int fs_preallocate(int fd, uint64_t size);
 /* The content of an open device, in bytes; 0: it has no end that could be found. The position is at the start then. */
 uint64_t fs_device_size(int fd);
 
-bool fs_is_dir(const struct fs_root *root, const char *path); /* a symlink to a directory inside counts */
 /* 1: nothing in the directory but "." and ".."; 0: something; -1 with errno. The position of dir_fd is not touched. */
 int fs_dir_is_empty(int dir_fd);
 /* Make every missing directory of `path` (--mkpath). Returns how many were made, -1 with errno. */

@@ -49,19 +49,6 @@ int fs_landlock_version(void)
 	return version > 0 ? (int)version : 0;
 }
 
-static int allow(int ruleset, uint64_t handled, const struct fs_reachable *reachable)
-{
-	struct beneath rule = { .allowed = READ_FILE | READ_DIR, .fd = reachable->fd };
-	struct stat st;
-
-	if (fstat(reachable->fd, &st) < 0)
-		return -1;
-	if (reachable->writable)
-		rule.allowed |= WRITE_FILE | CHANGE_ENTRIES | RENAME_BETWEEN | TRUNCATE;
-	rule.allowed &= handled & (S_ISDIR(st.st_mode) ? UINT64_MAX : OF_FILES);
-	return (int)syscall(SYS_landlock_add_rule, ruleset, BENEATH_PATH, &rule, 0u);
-}
-
 int fs_landlock_confine(int version, const struct fs_reachable *reachable, size_t count)
 {
 	/* Everything that a version can forbid. */
@@ -73,8 +60,18 @@ int fs_landlock_confine(int version, const struct fs_reachable *reachable, size_
 	};
 	int fd = (int)syscall(SYS_landlock_create_ruleset, &all, sizeof all, 0u), result = fd < 0 ? -1 : 0;
 
-	for (size_t i = 0; i < count && result == 0; i++)
-		result = allow(fd, all.files, &reachable[i]);
+	for (size_t i = 0; i < count && result == 0; i++) {
+		struct beneath rule = { .allowed = READ_FILE | READ_DIR, .fd = reachable[i].fd };
+		struct stat st;
+
+		if (reachable[i].writable)
+			rule.allowed |= WRITE_FILE | CHANGE_ENTRIES | RENAME_BETWEEN | TRUNCATE;
+		result = fstat(reachable[i].fd, &st);
+		if (result < 0)
+			break;
+		rule.allowed &= all.files & (S_ISDIR(st.st_mode) ? UINT64_MAX : OF_FILES);
+		result = (int)syscall(SYS_landlock_add_rule, fd, BENEATH_PATH, &rule, 0u);
+	}
 	if (result == 0)
 		result = (int)syscall(SYS_landlock_restrict_self, fd, 0u);
 	fs_close(fd);

@@ -79,22 +79,17 @@ enum fs_turn_state fs_turn_take(struct fs_turn *turn, const char *path, bool wai
 	return FS_TURN_OURS;
 }
 
-/* Who found the lock taken has gone away; whoever asks from now on finds it free. */
-static bool asked_again(struct fs_turn *turn)
-{
-	if (requests(turn->fd) == turn->asked || flock(turn->fd, LOCK_EX | LOCK_NB) < 0 || served(turn->fd) > turn->asked)
-		return false;
-	turn->asked = requests(turn->fd);
-	return true;
-}
-
 bool fs_turn_end(struct fs_turn *turn, bool good)
 {
 	if (good && pwrite(turn->fd, &turn->asked, sizeof turn->asked, 0) != sizeof turn->asked)
 		good = false;
 	flock(turn->fd, LOCK_UN);
-	if (good && asked_again(turn))
+	/* Who found the lock taken has gone away; whoever asks from now on finds it free. */
+	if (good && requests(turn->fd) != turn->asked && flock(turn->fd, LOCK_EX | LOCK_NB) == 0
+	    && served(turn->fd) <= turn->asked) {
+		turn->asked = requests(turn->fd);
 		return true;
+	}
 	close(turn->fd);
 	turn->fd = -1;
 	return false;

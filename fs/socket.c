@@ -133,21 +133,11 @@ static const struct {
 	{ "SO_RCVTIMEO", SOL_SOCKET, SO_RCVTIMEO, 0 },
 };
 
-static int set_option(int fd, size_t index, int value)
-{
-	struct timeval seconds = { value, 0 };
-	int option = socket_options[index].option, level = socket_options[index].level;
-
-	if (level == SOL_SOCKET && (option == SO_SNDTIMEO || option == SO_RCVTIMEO))
-		return setsockopt(fd, level, option, &seconds, sizeof seconds);
-	return setsockopt(fd, level, option, &value, sizeof value);
-}
-
 static void apply_option(int fd, char *word)
 {
 	const size_t count = sizeof socket_options / sizeof socket_options[0];
 	char *value = strchr(word, '=');
-	int number = value ? atoi(value + 1) : 1;
+	int number = value ? atoi(value + 1) : 1, result;
 	size_t i;
 
 	if (value)
@@ -160,7 +150,16 @@ static void apply_option(int fd, char *word)
 	}
 	if (value && socket_options[i].fixed)
 		log_error("syntax error -- %s does not take a value", word);
-	if (set_option(fd, i, socket_options[i].fixed ? socket_options[i].fixed : number) < 0)
+	if (socket_options[i].fixed)
+		number = socket_options[i].fixed;
+	int option = socket_options[i].option, level = socket_options[i].level;
+	struct timeval seconds = { number, 0 };
+
+	if (level == SOL_SOCKET && (option == SO_SNDTIMEO || option == SO_RCVTIMEO))
+		result = setsockopt(fd, level, option, &seconds, sizeof seconds);
+	else
+		result = setsockopt(fd, level, option, &number, sizeof number);
+	if (result < 0)
 		log_errno(L_ERROR, errno, "failed to set socket option %s", word);
 }
 

@@ -163,23 +163,10 @@ static int make(struct fs_temp *temp, const struct maker *maker)
 	return errno == ENOENT ? 0 : -1;
 }
 
-/* Try one name: 0, or -1 with EEXIST to try another. The slot is CLAIMED before and, on failure, after. */
-static int make_registered(struct fs_temp *temp, const struct maker *maker)
-{
-	struct slot *slot = &registry.slots[temp->slot];
-
-	slot->dir_fd = temp->dir_fd;
-	memcpy(slot->name, temp->name, sizeof slot->name);
-	change_state(temp, CLAIMED, OPENING);
-	int result = atomic_load(&registry.ending) ? fs_fail(ECANCELED) : make(temp, maker);
-
-	change_state(temp, OPENING, result < 0 ? CLAIMED : LIVE);
-	return result;
-}
-
 static int make_temp(struct fs_temp *temp, int dir_fd, const char *name, const struct maker *maker)
 {
 	int result = -1;
+	struct slot *slot;
 
 	temp->name[0] = '\0';
 	if (strlen(name) >= FS_TEMP_NAME_SIZE)
@@ -190,12 +177,17 @@ static int make_temp(struct fs_temp *temp, int dir_fd, const char *name, const s
 	temp->slot = claim_slot();
 	if (temp->slot < 0)
 		return -1;
+	slot = &registry.slots[temp->slot];
 	size_t prefix = name_prefix(temp->name, name, !maker->is_elsewhere);
 
 	for (int i = 0; i < NAME_ATTEMPTS && result < 0; i++) {
-		if (add_random_suffix(&registry.slots[temp->slot], temp->name + prefix) < 0)
+		if (add_random_suffix(slot, temp->name + prefix) < 0)
 			break;
-		result = make_registered(temp, maker);
+		slot->dir_fd = temp->dir_fd;
+		memcpy(slot->name, temp->name, sizeof slot->name);
+		change_state(temp, CLAIMED, OPENING);
+		result = atomic_load(&registry.ending) ? fs_fail(ECANCELED) : make(temp, maker);
+		change_state(temp, OPENING, result < 0 ? CLAIMED : LIVE);
 		if (result < 0 && errno != EEXIST)
 			break;
 	}

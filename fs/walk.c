@@ -116,22 +116,9 @@ static int step_back(struct walk *walk)
 
 static int walk_text(struct walk *walk, const char *text, bool last);
 
-/* A link of the proc file system: its text need not be a path. `top` is on proc, where nobody else can change names. */
-static int follow_proc_link(struct walk *walk, const char *name, bool last)
-{
-	if (last) {
-		strcpy(walk->end->leaf, name);
-		walk->end->kernel_link = true;
-		return 0;
-	}
-	int fd = openat(walk->top, name, O_PATH | O_DIRECTORY | O_CLOEXEC);
-
-	return fd < 0 ? -1 : step_into(walk, fd);
-}
-
 /*
- * The same of /dev/fd and the names of the standard streams (doc/protocol/09-since-3.5.0.md section 5.1), where /dev is a file
- * system of its own in memory: in a chroot it may be a directory that a client has pushed.
+ * Is it /dev/fd or a name of the standard streams (doc/protocol/09-since-3.5.0.md section 5.1), in a /dev that is a file
+ * system of its own in memory? In a chroot it may be a directory that a client has pushed.
  */
 static bool is_of_dev(const struct walk *walk, const char *name)
 {
@@ -166,8 +153,19 @@ static int follow_link(struct walk *walk, int link_fd, const struct stat *st, co
 			return fs_fail(ELOOP);
 		}
 		/* It may lead out of a root that the process is not in. */
-		if (on_proc)
-			return walk->rule == FS_WALK_ROOTED ? fs_fail(ELOOP) : follow_proc_link(walk, name, last);
+		if (on_proc && walk->rule == FS_WALK_ROOTED)
+			return fs_fail(ELOOP);
+		/* Its text need not be a path. `top` is on proc, where nobody else can change names. */
+		if (on_proc && last) {
+			strcpy(walk->end->leaf, name);
+			walk->end->kernel_link = true;
+			return 0;
+		}
+		if (on_proc) {
+			int fd = openat(walk->top, name, O_PATH | O_DIRECTORY | O_CLOEXEC);
+
+			return fd < 0 ? -1 : step_into(walk, fd);
+		}
 	}
 	ssize_t length = readlinkat(link_fd, "", target, sizeof target);
 
@@ -219,26 +217,20 @@ static int arrive(struct walk *walk, const char *name, bool follow)
 	return 0;
 }
 
-/* R2 alone may start again at the root directory. */
-static int start_at_root(struct walk *walk)
-{
-	int fd;
-
-	if (walk->rule == FS_WALK_BENEATH)
-		return fs_fail(ELOOP);
-	fd = walk->rule == FS_WALK_ROOTED ? fcntl(walk->root_fd, F_DUPFD_CLOEXEC, 0) : open("/", DIRECTORY_FLAGS);
-	if (fd < 0)
-		return -1;
-	close(walk->top);
-	walk->top = fd;
-	return 0;
-}
-
 /* Resolve a whole path or link target from `top` on. last: its last component is the last one of the whole walk. */
 static int walk_text(struct walk *walk, const char *text, bool last)
 {
-	if (*text == '/' && start_at_root(walk) < 0)
-		return -1;
+	if (*text == '/') {
+		/* R2 alone may start again at the root directory. */
+		if (walk->rule == FS_WALK_BENEATH)
+			return fs_fail(ELOOP);
+		int fd = walk->rule == FS_WALK_ROOTED ? fcntl(walk->root_fd, F_DUPFD_CLOEXEC, 0) : open("/", DIRECTORY_FLAGS);
+
+		if (fd < 0)
+			return -1;
+		close(walk->top);
+		walk->top = fd;
+	}
 	for (;;) {
 		char name[FS_NAME_SIZE];
 		size_t length;

@@ -112,6 +112,7 @@ UNIT_TEST(files_are_read_up_to_a_limit)
 
 UNIT_TEST(make_path)
 {
+	struct fs_stat found;
 	struct stat st;
 
 	tree_dir("mk");
@@ -129,9 +130,11 @@ UNIT_TEST(make_path)
 	assert_int_equal(errno, ENOTDIR);
 	assert_int_equal(fs_make_path(&root, "mk/file", 0755), -1);
 	assert_int_equal(errno, EEXIST);
-	assert_true(fs_is_dir(&root, "mk/link"));
-	assert_false(fs_is_dir(&root, "mk/file"));
-	assert_false(fs_is_dir(&root, "mk/none"));
+	assert_int_equal(fs_stat_follow(&root, "mk/link", &found), 0);
+	assert_true(S_ISDIR(found.mode));
+	assert_int_equal(fs_stat_follow(&root, "mk/file", &found), 0);
+	assert_false(S_ISDIR(found.mode));
+	assert_int_equal(fs_stat_follow(&root, "mk/none", &found), -1);
 }
 
 UNIT_TEST(preallocation_keeps_the_size)
