@@ -314,7 +314,7 @@ static void read_groups(struct receiver *receiver)
 		return;
 	groups = xcalloc((size_t)count + 1, sizeof *groups);
 	count = count ? getgroups(count, groups) : 0;
-	groups[count > 0 ? count : 0] = receiver->dest.gid;
+	groups[count > 0 ? count : 0] = getegid();
 	receiver->dest.rules.groups = groups;
 	receiver->dest.rules.group_count = (size_t)(count > 0 ? count : 0) + 1;
 }
@@ -369,7 +369,6 @@ static void set_up(struct run *run)
 	receiver->dest.notifies_items = receiver->service || (run->peer && run->peer->batch);
 	receiver->dest.shows_receiver = run->peer && !run->peer->is_ourselves;
 	receiver->dest.uid = geteuid();
-	receiver->dest.gid = getegid();
 	receiver->dest.attrs_only = options->only_send_attrs;
 	receiver->dest.is_fake = level == LEVEL_FAKE;
 	receiver->dest.snapshot_root = run->from ? run->from->root : NULL;

@@ -90,14 +90,6 @@ int dest_alternate_dir(struct task *task, int number)
 	return task->alternates[number];
 }
 
-void dest_alternates_leave(struct task *task)
-{
-	for (int i = 0; task->alternates && i < task->dest->alternates->count; i++)
-		fs_close(task->alternates[i]);
-	free(task->alternates);
-	task->alternates = NULL;
-}
-
 /* --- what they have --- */
 
 /* Is it better than what was found before? The first of equal ones wins. */

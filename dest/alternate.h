@@ -28,9 +28,8 @@ void dest_alternates_free(struct alternates *alternates);
 
 /* --- by the thread that holds the task --- */
 
-/* The directory of the task in an alternate destination, held until dest_alternates_leave; -1: not there. */
+/* The directory of the task in an alternate destination, held until dest_leave_dirs; -1: not there. */
 int dest_alternate_dir(struct task *task, int number);
-void dest_alternates_leave(struct task *task);
 /* What the alternates have for the file; the probe's context is the job, whose `looked_at` says at which object. */
 void job_find_alternate(struct file_job *job, const struct decide_probe *probe, struct decide_alternate *found);
 /* Make the job's destination a hard link to what decision.alternate has; false with errno. */

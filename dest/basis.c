@@ -151,8 +151,12 @@ static void read_names(struct entries *names, int dir_fd)
 	entries_sort(names);
 }
 
-void dest_fuzzy_leave(struct task *task)
+void dest_leave_dirs(struct task *task)
 {
+	for (int i = 0; task->alternates && i < task->dest->alternates->count; i++)
+		fs_close(task->alternates[i]);
+	free(task->alternates);
+	task->alternates = NULL;
 	for (int i = 0; task->fuzzy && i < task->fuzzy->count; i++)
 		entries_free(&task->fuzzy->names[i]);
 	free(task->fuzzy);

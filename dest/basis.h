@@ -16,7 +16,8 @@ struct task;
  * which.
  */
 void job_find_fuzzy(struct file_job *job);
-void dest_fuzzy_leave(struct task *task); /* forget what its directories hold */
+/* Let go of the task's directories in alternate destinations, and forget what all of its directories hold. */
+void dest_leave_dirs(struct task *task);
 
 /* --- the basis of one file --- */
 

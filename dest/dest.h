@@ -29,7 +29,6 @@ struct dest {
 	struct contents *contents;   /* where they come from */
 	struct flist *list;
 	uid_t uid;
-	gid_t gid;
 	bool dry_run, attrs_only;
 	bool has_sources;            /* all operands but the last are sources; not with --files-from or a snapshot */
 	const char *snapshot_root;   /* the directory that the snapshot is of, absolute; NULL: none */
@@ -61,6 +60,7 @@ struct dest {
 	struct alternates *alternates; /* NULL: none (dest/alternate.h) */
 	struct backups *backups;     /* NULL: none are made */
 	struct places *places;       /* dest/partial.h */
+	int temp_fd;                 /* --temp-dir, where temp files are made; -1: beside their files */
 	struct seen *seen;           /* for the snapshot of it; NULL: nobody wants to know */
 };
 

@@ -30,7 +30,6 @@ struct delayed {
 };
 
 struct places {
-	int temp_fd;             /* -1: temp files lie beside their files */
 	const char *partial;     /* as given; NULL: there is none */
 	int partial_fd;          /* it is absolute: one for all; -1: one for each directory */
 	pthread_mutex_t lock;    /* on the rest */
@@ -48,8 +47,8 @@ void dest_places_begin(struct dest *dest)
 	places->partial = options_partial_dir(options);
 	places->partial_fd = -1;
 	pthread_mutex_init(&places->lock, NULL);
-	places->temp_fd = temp_dir ? dest_open_named(dest, temp_dir, O_PATH | O_DIRECTORY) : -1;
-	if (!temp_dir || places->temp_fd >= 0)
+	dest->temp_fd = temp_dir ? dest_open_named(dest, temp_dir, O_PATH | O_DIRECTORY) : -1;
+	if (!temp_dir || dest->temp_fd >= 0)
 		return;
 	log_set_role("Receiver");
 	if (errno == ENOTDIR)
@@ -75,21 +74,11 @@ void dest_places_free(struct dest *dest)
 	if (!places)
 		return;
 	free_delayed(places);
-	fs_close(places->temp_fd);
+	fs_close(dest->temp_fd);
 	fs_close(places->partial_fd);
 	pthread_mutex_destroy(&places->lock);
 	free(places);
 	dest->places = NULL;
-}
-
-bool dest_has_places(const struct dest *dest)
-{
-	return dest->places->temp_fd >= 0 || dest->places->partial;
-}
-
-int dest_temp_fd(const struct dest *dest, const struct dest_dir *dir)
-{
-	return dest->places->temp_fd >= 0 ? dest->places->temp_fd : dir->fd;
 }
 
 /* --- partial files --- */

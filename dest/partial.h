@@ -18,11 +18,6 @@ struct dest;
 void dest_places_begin(struct dest *dest);
 void dest_places_free(struct dest *dest);
 
-/* Do new files go through other directories than their own? */
-bool dest_has_places(const struct dest *dest);
-/* Where temp files of this directory are made: its own descriptor, or that of --temp-dir. Not to be closed. */
-int dest_temp_fd(const struct dest *dest, const struct dest_dir *dir);
-
 /* --- the directory of partial files that belongs to a directory; all of this does nothing without one --- */
 
 /* Does a module hide the place that a file of this directory has there? Then it has none: nothing is kept or found. */

@@ -373,26 +373,21 @@ void dest_seen_finish(struct dest *dest, const struct dest_dir *dir)
 
 /* --- the end --- */
 
-struct seen_dir *dest_seen_dir(const struct seen *seen, int32_t node)
+struct seen_dir *dest_seen_dir(struct seen *seen, int32_t node, const struct fs_root *root, const char *path)
 {
 	struct seen_dir *dir = dir_of(seen, node);
+	bool is_good = dir && dir->is_complete;
+	int fd = -1;
 
-	return dir && dir->is_complete ? dir : NULL;
-}
+	for (uint32_t i = 0; is_good && root && i < dir->entries.count; i++) {
+		struct entry *entry = &dir->entries.items[i];
 
-int dest_seen_settle_links(struct seen *seen, struct entries *list, const struct fs_root *root, const char *path)
-{
-	int fd = -1, result = 0;
-
-	for (uint32_t i = 0; i < list->count && result == 0; i++) {
-		struct entry *entry = &list->items[i];
-
-		if (!has_changed(seen, list, entry))
+		if (!has_changed(seen, &dir->entries, entry))
 			continue;
 		if (fd < 0)
 			fd = fs_opendir(root, path);
-		result = fd < 0 ? -1 : look_at(seen, list, entry, fd);
+		is_good = fd >= 0 && look_at(seen, &dir->entries, entry, fd) == 0;
 	}
 	fs_close(fd);
-	return result ? -1 : 0;
+	return is_good ? dir : NULL;
 }

@@ -37,9 +37,8 @@ void dest_seen_enter(struct dest *dest, int32_t node, const struct fs_stat *befo
 void dest_seen_link(struct dest *dest, int32_t node, uint32_t index, const struct fs_stat *st);
 void dest_seen_take(struct dest *dest, struct task *task);            /* the task is done */
 void dest_seen_finish(struct dest *dest, const struct dest_dir *dir); /* it has got its last change; its fd is open */
-/* After all: NULL if the directory has to be scanned. */
-struct seen_dir *dest_seen_dir(const struct seen *seen, int32_t node);
-/* Look again at names of inodes that have changed since. -1: the directory has to be scanned. */
-int dest_seen_settle_links(struct seen *seen, struct entries *list, const struct fs_root *root, const char *path);
+/* After all: NULL if the directory has to be scanned. Names of inodes that have changed since are looked at again, unless root
+ * is NULL. */
+struct seen_dir *dest_seen_dir(struct seen *seen, int32_t node, const struct fs_root *root, const char *path);
 
 #endif

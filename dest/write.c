@@ -55,10 +55,16 @@ bool job_goes_in_place(const struct file_job *job)
 
 /* --- a complete file --- */
 
+/* Do new files go through other directories than their own? */
+static bool has_places(const struct dest *dest)
+{
+	return dest->temp_fd >= 0 || options_partial_dir(dest->options);
+}
+
 static bool job_create_temp(struct file_job *job, struct fs_temp *temp)
 {
 	const char *place = job->dest->options->temp_dir;
-	int fd = dest_temp_fd(job->dest, job->dir);
+	int fd = job->dest->temp_fd >= 0 ? job->dest->temp_fd : job->dir->fd;
 	bool is_beside = fd == job->dir->fd;
 
 	if ((is_beside ? fs_temp_create : fs_temp_create_elsewhere)(temp, fd, job->name) == 0)
@@ -256,7 +262,7 @@ static bool fill_attr_file(struct file_job *job, int fd)
 static bool copy_attr(struct file_job *job)
 {
 	mode_t mode = decide_mode(&job->rules, job->entry, &job->old) & 0777;
-	bool unnamed = !atomic_load(&job->dest->no_unnamed) && !dest_has_places(job->dest);
+	bool unnamed = !atomic_load(&job->dest->no_unnamed) && !has_places(job->dest);
 	struct fs_temp temp;
 	int fd = -1;
 
@@ -373,7 +379,7 @@ static bool copy_to_temp(struct file_job *job, int from, uint64_t size)
 	bool good;
 
 	/* A new, small file of which no part is to be kept needs no name while it is written. */
-	if (!job->old.exists && job->entry->size <= UNNAMED_MAX && !atomic_load(&dest->no_unnamed) && !dest_has_places(dest)
+	if (!job->old.exists && job->entry->size <= UNNAMED_MAX && !atomic_load(&dest->no_unnamed) && !has_places(dest)
 	    && !keeps_partial) {
 		int fd = fs_unnamed_create(job->dir->fd, mode);
 

@@ -17,6 +17,7 @@
 #include "dest/apply.h"
 #include "dest/attributes.h"
 #include "dest/backup.h"
+#include "dest/basis.h"
 #include "dest/contents.h"
 #include "dest/events.h"
 #include "dest/file.h"
@@ -168,7 +169,7 @@ void receiver_links_mark(struct receiver *receiver, struct task *task)
 		if (receiver_batch_leads(receiver))
 			group->members.items[place].waits = true;
 	}
-	dest_alternates_leave(task);
+	dest_leave_dirs(task);
 }
 
 /* --- making links --- */

@@ -11,7 +11,6 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "dest/alternate.h"
 #include "dest/basis.h"
 #include "dest/contents.h"
 #include "dest/dest.h"
@@ -162,8 +161,7 @@ static void task_run(struct task *task)
 		if (task->is_left || atomic_load(&dest->crowded) == task)
 			return;
 	}
-	dest_alternates_leave(task);
-	dest_fuzzy_leave(task);
+	dest_leave_dirs(task);
 	if (contents->is_remote)
 		contents->calls->flush(contents);
 }

@@ -141,11 +141,10 @@ struct image *receiver_snapshot_of_list(struct receiver *receiver)
 static bool give(void *receiver_void, uint32_t tag, const char *path, struct entries *list, struct fs_stat *st)
 {
 	struct receiver *receiver = receiver_void;
-	struct seen_dir *dir = dest_seen_dir(receiver->dest.seen, (int32_t)tag - 1);
+	const struct fs_root *root = receiver->late_dirs ? NULL : &receiver->dest.top;
+	struct seen_dir *dir = dest_seen_dir(receiver->dest.seen, (int32_t)tag - 1, root, path);
 
-	if (!dir
-	    || (!receiver->late_dirs
-		&& dest_seen_settle_links(receiver->dest.seen, &dir->entries, &receiver->dest.top, path) < 0))
+	if (!dir)
 		return false;
 	*list = dir->entries;
 	*st = dir->st;

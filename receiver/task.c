@@ -7,7 +7,6 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "dest/alternate.h"
 #include "dest/basis.h"
 #include "dest/contents.h"
 #include "dest/events.h"
@@ -72,8 +71,7 @@ void task_free(struct receiver *receiver, struct task *task)
 		if (task->sources.items[i].root.fd >= 0)
 			close(task->sources.items[i].root.fd);
 	vec_free(&task->sources);
-	dest_alternates_leave(task);
-	dest_fuzzy_leave(task);
+	dest_leave_dirs(task);
 	vec_free(&task->links);
 	for (size_t i = 0; i < task->events.list.count; i++)
 		free(task->events.list.items[i].text);
