@@ -99,33 +99,6 @@ static noreturn void refuse(struct dest *dest, const char *what, const char *arg
 	    dest->top_path ? dest->top_path : "");
 }
 
-static void check_argument(struct dest *dest, const struct fs_root *start, const char *argument)
-{
-	int source = fs_open(start, argument, O_PATH | FS_FOLLOW, 0);
-	int target = fs_open(&dest->top, target_of(dest, argument), O_PATH | FS_FOLLOW, 0);
-	struct fs_stat from = { .mode = 0 }, st;
-	int top = -1;
-
-	if (source >= 0 && fs_stat_at_fd(source, &from) == 0 && S_ISDIR(from.mode)) {
-		top = fs_opendir(&dest->top, ".");
-		if (top >= 0 && fs_is_inside(top, source))
-			refuse(dest, "it would lie inside its own source", argument);
-		if (target >= 0 && fs_is_inside(target, source))
-			refuse(dest, "it would replace its own source", argument);
-		if (target >= 0 && fs_is_inside(source, target))
-			refuse(dest, "the source lies inside it", argument);
-	} else if (from.mode && target >= 0 && fs_stat_at_fd(target, &st) == 0) {
-		if (st.dev == from.dev && st.ino == from.ino)
-			refuse(dest, "it would replace its own source", argument);
-		if (S_ISREG(from.mode) && S_ISREG(st.mode) && st.size != ATTR_FILE_SIZE && !dest->options->force)
-			refuse(dest, "the destination is not an attr file (not 8 bytes long); --force overrides this",
-			       argument);
-	}
-	fs_close(top);
-	fs_close(source);
-	fs_close(target);
-}
-
 /* Sources of the run, NULL: no more; a --files-from list names what it wants below a base that may hold the destination. */
 static const char *source_argument(const struct dest *dest, size_t index)
 {
@@ -172,8 +145,31 @@ void dest_guard(struct dest *dest)
 
 	if (!dest->attrs_only || dest->top.fd < 0 || !open_start(&start))
 		return;
-	for (size_t i = 0; (argument = source_argument(dest, i)); i++)
-		check_argument(dest, &start, argument);
+	for (size_t i = 0; (argument = source_argument(dest, i)); i++) {
+		int source = fs_open(&start, argument, O_PATH | FS_FOLLOW, 0);
+		int target = fs_open(&dest->top, target_of(dest, argument), O_PATH | FS_FOLLOW, 0);
+		struct fs_stat from = { .mode = 0 }, st;
+		int top = -1;
+
+		if (source >= 0 && fs_stat_at_fd(source, &from) == 0 && S_ISDIR(from.mode)) {
+			top = fs_opendir(&dest->top, ".");
+			if (top >= 0 && fs_is_inside(top, source))
+				refuse(dest, "it would lie inside its own source", argument);
+			if (target >= 0 && fs_is_inside(target, source))
+				refuse(dest, "it would replace its own source", argument);
+			if (target >= 0 && fs_is_inside(source, target))
+				refuse(dest, "the source lies inside it", argument);
+		} else if (from.mode && target >= 0 && fs_stat_at_fd(target, &st) == 0) {
+			if (st.dev == from.dev && st.ino == from.ino)
+				refuse(dest, "it would replace its own source", argument);
+			if (S_ISREG(from.mode) && S_ISREG(st.mode) && st.size != ATTR_FILE_SIZE && !dest->options->force)
+				refuse(dest, "the destination is not an attr file (not 8 bytes long); --force overrides this",
+				       argument);
+		}
+		fs_close(top);
+		fs_close(source);
+		fs_close(target);
+	}
 	fs_root_close(&start);
 	fd = dest->options->force || dest->single_name ? -1 : fs_opendir(&dest->top, ".");
 	if (fd >= 0)
