@@ -28,6 +28,7 @@
 #include "dest/paths.h"
 #include "dest/seen.h"
 #include "filter/exchange.h"
+#include "flist/receive.h"
 #include "flist/scan.h"
 #include "fs/file.h"
 #include "fs/operator.h"
@@ -44,9 +45,7 @@
 #include "receiver/report.h"
 #include "receiver/run.h"
 #include "receiver/snapshot.h"
-#include "receiver/task.h"
 #include "receiver/walk.h"
-#include "snapshot/make.h"
 #include "wire/setup.h"
 
 /* --- names --- */
@@ -250,8 +249,7 @@ static struct filter_list *make_rules(struct run *run, enum filter_side side)
 	if (options->levels.debug[DEBUG_FILTER] && !(run->peer && sends))
 		setup.explain = sends ? explain_sender : explain_receiver;
 	if (run->receiver.service && !sends) {
-		/* The server's own rules and those that the client sends, if it does: doc/protocol/04-filters.md section 4.6.1.
-		 */
+		/* Its own rules and those that the client sends, if it does (doc/protocol/04-filters.md section 4.6.1). */
 		bool deletes = options->delete_when != DELETE_NEVER, modern = run->receiver.session.caps.modern_filters;
 
 		rules = run->receiver.service->rules;

@@ -10,13 +10,9 @@
 #ifndef RECEIVER_H
 #define RECEIVER_H
 
-#include "attrs/entry.h"
-#include "attrs/snapshot.h"
 #include "dest/contents.h"
 #include "options.h"
-#include "options/batch.h"
 #include "ui/number.h"
-#include "wire/wire.h"
 
 struct receiver;
 struct receiver_service;

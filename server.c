@@ -504,7 +504,7 @@ static noreturn void server_send(struct server *server)
 	};
 
 	if (!module)
-		log_list_begin(true);
+		log_msg(L_LOG, "building file list");
 	sender_run(&host, list);
 	filter_free(server->rules);
 	finish(server, run_exit_code(server->session.io_error), flist_totals(list)->size);

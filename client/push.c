@@ -352,7 +352,7 @@ static void print_header(struct push *push)
 	const struct options *options = push->options;
 	int level = options->levels.info[INFO_FLIST];
 
-	log_list_begin(true);
+	log_msg(L_LOG, "building file list");
 	if (!level || options->quiet || (!options->recursive && !options->dirs))
 		return;
 	if (push->session.inc_recurse) {
@@ -414,7 +414,7 @@ static void end_output(struct push *push, int code)
 		progress_break_line(push->progress);
 	if (level)
 		stats_print(stats, options->human_readable, level > 1, true, options_kind_of_end(options));
-	if (!log_end_is_wanted(options, code))
+	if (code || !options->levels.info[INFO_STATS])
 		log_run_end(true, stats->sent, stats->received, stats->total_size, code);
 	log_set_sink(push->below);
 	free(push->progress);

@@ -14,7 +14,6 @@
 #include "contents/pull.h"
 #include "dest/file.h"
 #include "dest/job.h"
-#include "dest/task.h"
 #include "dest/write.h"
 #include "fs/file.h"
 #include "fs/root.h"

@@ -3,7 +3,6 @@
 #ifndef CONTENTS_CONTENTS_H
 #define CONTENTS_CONTENTS_H
 
-#include "dest/paths.h"
 #include "receiver.h"
 
 /* Operands: sources and, last, the destination (or one source: list it). What was done goes into `stats`, unless that is NULL.

@@ -171,28 +171,18 @@ static void pull_decided_task(struct contents *contents, const struct task *task
 			replay_decided(contents, flist_ndx_of(receiver->dest.list, task->node, &entries->items[i]));
 }
 
-static int pull_stands_still(struct contents *contents)
+static int pull_stands_still(struct contents *contents, int32_t *awaited)
 {
 	struct pull *pull = pull_of(contents);
 
 	pthread_mutex_lock(&pull->lock);
 	int times = pull->awaited >= 0 ? ++pull->stood_still : 0;
 
+	*awaited = pull->awaited;
 	if (times >= STILL_GIVES_UP)
 		pthread_cond_broadcast(&pull->changed);
 	pthread_mutex_unlock(&pull->lock);
 	return times;
-}
-
-static int32_t pull_awaited(struct contents *contents)
-{
-	struct pull *pull = pull_of(contents);
-
-	pthread_mutex_lock(&pull->lock);
-	int32_t ndx = pull->awaited;
-
-	pthread_mutex_unlock(&pull->lock);
-	return ndx;
 }
 
 static bool pull_await_end(struct contents *contents, int ms)
@@ -572,7 +562,7 @@ struct contents *contents_of_peer(struct receiver *receiver, const struct receiv
 		.start = pull_start, .request = pull_request, .request_directory = pull_request_directory,
 		.is_same = pull_is_same, .decided = pull_decided, .decided_directory = pull_decided_directory,
 		.decided_task = pull_decided_task, .stands_still = pull_stands_still,
-		.awaited = pull_awaited, .unwanted = replay_decided, .await_end = pull_await_end,
+		.unwanted = replay_decided, .await_end = pull_await_end,
 		.in_place = pull_note_success, .arrived = pull_note_arrival, .notify_item = serve_item,
 		.notify_deletion = serve_deletion, .next_list = pull_next_list, .node_done = pull_node_done,
 		.flush = pull_flush_requests, .tick = pull_tick, .all_requested = pull_phase_zero, .finish = pull_finish,

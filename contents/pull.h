@@ -14,8 +14,6 @@
 
 #include "delta/patch.h"
 #include "dest/job.h"
-#include "dest/paths.h"
-#include "flist/receive.h"
 #include "receiver.h"
 #include "receiver/run.h"
 #include "wire/request.h"

@@ -17,6 +17,7 @@
 #include "dest/file.h"
 #include "dest/task.h"
 #include "dest/write.h"
+#include "flist/receive.h"
 #include "flist/receive_attributes.h"
 #include "fs/copy.h"
 #include "fs/file.h"
@@ -46,7 +47,8 @@ static struct transfer *pull_take(struct pull *pull, int32_t ndx)
 static void pull_came_wrong(struct pull *pull, struct transfer *transfer)
 {
 	if (pull->contents.is_replay) {
-		replay_came_wrong(pull, transfer);
+		transfer->job.is_redo = true;
+		replay_request(pull, transfer);
 		return;
 	}
 	pthread_mutex_lock(&pull->lock);
@@ -393,6 +395,7 @@ void *pull_read(void *pull_void)
 	struct pull *pull = pull_void;
 	struct peer_stats *peer = &pull->peer;
 	struct wire *wire = pull->session->wire;
+	struct transfer *missing;
 
 	wire_split(wire);
 	pull->tokens = token_reader_new(pull->session);
@@ -422,8 +425,12 @@ void *pull_read(void *pull_void)
 			receive_item(pull, ndx);
 		}
 	}
-	if (pull->contents.is_replay)
-		replay_end(pull);
+	/* A batch has been read: there is nothing more to come. */
+	if (pull->contents.is_replay) {
+		pull_announce(pull, &pull->replay.ended);
+		while ((missing = requests_take_oldest(pull, false)))
+			replay_missing(pull, missing);
+	}
 	if (!pull->session->is_server) {
 		peer->read = wire_read_vlong30(wire, 3);
 		peer->written = wire_read_vlong30(wire, 3);

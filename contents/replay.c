@@ -244,31 +244,19 @@ void replay_node_done(struct pull *pull, int32_t node)
 	pthread_mutex_unlock(&pull->lock);
 }
 
-static void append(struct pull *pull, struct transfer *transfer)
-{
-	requests_add(&pull->asked, transfer);
-	pull->stood_still = 0;
-	pthread_cond_broadcast(&pull->changed);
-}
-
 void replay_request(struct pull *pull, struct transfer *transfer)
 {
 	pthread_mutex_lock(&pull->lock);
 	bool too_late = pull->replay.ended;
 
-	if (!too_late)
-		append(pull, transfer);
+	if (!too_late) {
+		requests_add(&pull->asked, transfer);
+		pull->stood_still = 0;
+		pthread_cond_broadcast(&pull->changed);
+	}
 	pthread_mutex_unlock(&pull->lock);
 	if (too_late)
 		replay_missing(pull, transfer);
-}
-
-void replay_came_wrong(struct pull *pull, struct transfer *transfer)
-{
-	transfer->job.is_redo = true;
-	pthread_mutex_lock(&pull->lock);
-	append(pull, transfer);
-	pthread_mutex_unlock(&pull->lock);
 }
 
 /* --- what the batch has --- */
@@ -297,14 +285,6 @@ static struct transfer *take_below(struct pull *pull, int64_t limit, bool is_red
 	return transfer;
 }
 
-/* What the batch has for ndx is wanted. Incremental recursion repeats a file that came wrong before the first phase ends. */
-static struct transfer *take_wanted(struct pull *pull, int32_t ndx)
-{
-	struct transfer *first = pull->replay.second_phase ? NULL : take(pull, ndx, false);
-
-	return first ? first : take(pull, ndx, true);
-}
-
 struct transfer *replay_take(struct pull *pull, int32_t ndx)
 {
 	bool is_redo = pull->replay.second_phase;
@@ -312,7 +292,8 @@ struct transfer *replay_take(struct pull *pull, int32_t ndx)
 
 	pthread_mutex_lock(&pull->lock);
 	pull->stood_still = 0;
-	while (!(transfer = take_wanted(pull, ndx))
+	/* Incremental recursion repeats a file that came wrong before the first phase ends. */
+	while (!(transfer = is_redo ? NULL : take(pull, ndx, false)) && !(transfer = take(pull, ndx, true))
 	       && !(pull->replay.second_phase || pull->replay.all_decided
 		    || ((size_t)ndx < pull->replay.decided.count && pull->replay.decided.items[ndx]))) {
 		/* It may be the one that everybody waits for. */
@@ -365,17 +346,3 @@ void replay_skip(struct pull *pull, int32_t ndx)
 	patch_file(&request, &outcome);
 }
 
-void replay_end(struct pull *pull)
-{
-	struct transfer *missing;
-
-	pthread_mutex_lock(&pull->lock);
-	pull->replay.ended = true;
-	while ((missing = pull->asked.first)) {
-		requests_remove(&pull->asked, missing);
-		pthread_mutex_unlock(&pull->lock);
-		replay_missing(pull, missing);
-		pthread_mutex_lock(&pull->lock);
-	}
-	pthread_mutex_unlock(&pull->lock);
-}

@@ -37,12 +37,9 @@ struct transfer *replay_take(struct pull *pull, int32_t ndx);
 void replay_missing(struct pull *pull, struct transfer *transfer);
 /* Read over a reply that nobody wants. */
 void replay_skip(struct pull *pull, int32_t ndx);
-/* A request, from the main thread or a worker; and one that has failed its verification. */
+/* A request, from the main thread or a worker; or one that has failed its verification. */
 void replay_request(struct pull *pull, struct transfer *transfer);
-void replay_came_wrong(struct pull *pull, struct transfer *transfer);
 void replay_decided(struct contents *contents, int32_t ndx);
 void replay_node_done(struct pull *pull, int32_t node);
-/* The batch has been read: there is nothing more to come. */
-void replay_end(struct pull *pull);
 
 #endif

@@ -43,9 +43,8 @@ struct contents_calls {
 	void (*decided)(struct contents *contents, const struct file_job *job);
 	void (*decided_directory)(struct contents *contents, const struct task *task);
 	void (*decided_task)(struct contents *contents, const struct task *task);
-	/* A replay: the index whose content the batch has next and nothing is decided on, -1: none; it is not wanted; wait some
-	 * time for such an index or the end of the batch, true: that has been read (main thread). */
-	int32_t (*awaited)(struct contents *contents);
+	/* A replay: an index is not wanted; wait some time for one that is awaited or the end of the batch, true: that has been
+	 * read (main thread). */
 	void (*unwanted)(struct contents *contents, int32_t ndx);
 	bool (*await_end)(struct contents *contents, int ms);
 	/* Remote: it is in place here, so the source may be removed; is_new: since now. Or a new file, by its index. */
@@ -70,9 +69,10 @@ struct contents_calls {
 	void (*tick)(struct contents *contents);
 	/*
 	 * A replay's main thread waits, and no worker has anything to do: how often has it looked around like this while the
-	 * reading thread was waiting for a decision, and nothing has been decided? 0: that waits for nothing.
+	 * reading thread was waiting for a decision, and nothing has been decided? 0: that waits for nothing. `awaited`: set to the
+	 * index whose content the batch has next and nothing is decided on, -1: none.
 	 */
-	int (*stands_still)(struct contents *contents);
+	int (*stands_still)(struct contents *contents, int32_t *awaited);
 	/* Remote: everything has been requested once. */
 	void (*all_requested)(struct contents *contents);
 	/* Remote: all files are done. */

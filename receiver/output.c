@@ -96,7 +96,7 @@ void run_say_header(struct run *run)
 	const struct options *options = run->options;
 	int level = options->levels.info[INFO_FLIST];
 
-	log_list_begin(!run->receiver.dest.shows_receiver);
+	log_msg(L_LOG, "%s file list", run->receiver.dest.shows_receiver ? "receiving" : "building");
 	if (!level || options->quiet || run->receiver.service || (!options->recursive && !options->dirs))
 		return;
 	if (run->receiver.session.inc_recurse)
@@ -185,7 +185,8 @@ void run_say_end(struct run *run, int code)
 	run_fill_statistics(run);
 	if (level)
 		stats_print(stats, options->human_readable, level > 1, true, options_kind_of_end(options));
-	if (!log_end_is_wanted(options, code))
+	/* The trailer of a verbose run, which ends well, says the same as the end of its log. */
+	if (code || !level)
 		log_run_end(!run->receiver.dest.shows_receiver, stats->sent, stats->received, stats->total_size, code);
 }
 

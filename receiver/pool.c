@@ -32,25 +32,13 @@
 #define PATIENCE_KEEPING_MS 10000 /* parts of files are still to be kept */
 #define MOMENT_MS 20
 
-/* Those that end a run. */
-static void fill_signals(sigset_t *set)
-{
-	sigemptyset(set);
-	sigaddset(set, SIGINT);
-	sigaddset(set, SIGTERM);
-	sigaddset(set, SIGHUP);
-	sigaddset(set, SIGUSR1);
-}
-
 /* The threads are interrupted nowhere; this one takes the signal and notifies them. */
 static void *await_signal(void *run_void)
 {
 	struct run *run = run_void;
-	sigset_t set;
 	int number;
 
-	fill_signals(&set);
-	sigwait(&set, &number);
+	sigwait(&run->signals, &number);
 	atomic_store(&run->receiver.dest.stop, number == SIGUSR1 ? STOP_SIGNAL1 : STOP_SIGNAL);
 	/* The main thread ends the process within moments, unless it waits for something that does not come. */
 	for (int waited = 0; !atomic_load(&run->is_over); waited += MOMENT_MS) {
@@ -66,14 +54,16 @@ static void *await_signal(void *run_void)
 
 void run_handle_signals(struct run *run)
 {
-	sigset_t set;
-
 	signal(SIGPIPE, SIG_IGN);
 	signal(SIGXFSZ, SIG_IGN);
 	signal(SIGUSR2, SIG_IGN);
 	signal(SIGVTALRM, SIG_IGN);
-	fill_signals(&set);
-	pthread_sigmask(SIG_BLOCK, &set, NULL);
+	sigemptyset(&run->signals);
+	sigaddset(&run->signals, SIGINT);
+	sigaddset(&run->signals, SIGTERM);
+	sigaddset(&run->signals, SIGHUP);
+	sigaddset(&run->signals, SIGUSR1);
+	pthread_sigmask(SIG_BLOCK, &run->signals, NULL);
 	run->has_signal_thread = pthread_create(&run->signal_thread, NULL, await_signal, run) == 0;
 }
 

@@ -131,16 +131,6 @@ void item_record_values(struct format_values *values, const struct options *opti
 	};
 }
 
-void log_list_begin(bool sends)
-{
-	log_msg(L_LOG, "%s file list", sends ? "building" : "receiving");
-}
-
-bool log_end_is_wanted(const struct options *options, int code)
-{
-	return !code && options->levels.info[INFO_STATS];
-}
-
 void log_run_end(bool sends, uint64_t sent, uint64_t received, uint64_t total_size, int code)
 {
 	if (sends || !code)

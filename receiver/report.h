@@ -48,11 +48,8 @@ void item_lines_deletion(const struct item_lines *lines, const char *path, bool 
 /* What a sending side knows of an item, and can be shown of it. What a daemon adds is left out. */
 void item_record_values(struct format_values *values, const struct options *options, const struct transfer_record *record);
 
-/* What a log begins and ends with, if there is one. */
-void log_list_begin(bool sends);
+/* What a log ends with, if there is one. */
 void log_run_end(bool sends, uint64_t sent, uint64_t received, uint64_t total_size, int code);
-/* Does the trailer of a verbose run, which ends well, say the same as the end of its log? */
-bool log_end_is_wanted(const struct options *options, int code);
 
 /* SIGVTALRM has asked how far the run is: the name of the file that has just come to its end, unless items have names. */
 void item_lines_name_asked(const struct item_lines *lines, const struct options *options, const char *name);

@@ -7,11 +7,11 @@
 #ifndef RECEIVER_RUN_H
 #define RECEIVER_RUN_H
 
+#include <signal.h>
+
 #include "dest/dest.h"
 #include "dest/paths.h"
-#include "flist/receive.h"
 #include "lib/hashmap.h"
-#include "lib/log.h"
 #include "lib/vec.h"
 #include "receiver.h"
 #include "ui/number.h"
@@ -85,6 +85,7 @@ struct run {
 	int stdin_copy;          /* -: both sides read the same rules */
 	bool header_is_open;     /* "building file list ... " waits for its "done" */
 	bool header_was_broken;
+	sigset_t signals;        /* those that end it */
 	pthread_t signal_thread;
 	bool has_signal_thread;
 	atomic_bool is_over;     /* signals are of no interest any more */

@@ -13,7 +13,6 @@
 #include "dest/file.h"
 #include "dest/job.h"
 #include "dest/paths.h"
-#include "dest/seen.h"
 #include "dest/task.h"
 #include "flist/paths.h"
 #include "lib/block_count.h"
@@ -233,11 +232,10 @@ static struct task *new_late_task(struct receiver *receiver, const struct link_m
 	return task;
 }
 
-/* The batch has the content of this member next. */
-static bool lead_awaited(struct receiver *receiver)
+/* The batch has the content of `ndx` next, perhaps a member's. */
+static bool lead_awaited(struct receiver *receiver, int32_t ndx)
 {
 	struct contents *contents = receiver->dest.contents;
-	int32_t ndx = contents->calls->awaited(contents);
 	struct link_group *group;
 	struct link_member *member;
 	struct flist_pos pos;
@@ -293,10 +291,12 @@ bool receiver_await_leaders(struct receiver *receiver)
 bool receiver_must_decide(struct receiver *receiver)
 {
 	struct contents *contents = receiver->dest.contents;
+	int32_t ndx;
 
-	if (!contents->is_replay || !pool_is_idle(receiver->pool) || contents->calls->stands_still(contents) != STILL_DECIDES)
+	if (!contents->is_replay || !pool_is_idle(receiver->pool)
+	    || contents->calls->stands_still(contents, &ndx) != STILL_DECIDES)
 		return false;
-	return !lead_awaited(receiver);
+	return !lead_awaited(receiver, ndx);
 }
 
 int receiver_poll_ms(const struct receiver *receiver)
