@@ -37,36 +37,28 @@ static void request(struct contents *contents, struct file_job *job)
 /* --- --checksum --- */
 
 /* --checksum between two local files: no digest says it better than the bytes. */
-static bool same_bytes(int a, int b)
-{
-	enum { CHUNK = 128 * 1024 };
-	char *buffers = malloc(2 * CHUNK);
-	ssize_t a_length = -1, b_length = -1;
-
-	if (!buffers)
-		return false;
-	do {
-		a_length = fs_read_full(a, buffers, CHUNK);
-		b_length = fs_read_full(b, buffers + CHUNK, CHUNK);
-	} while (a_length > 0 && a_length == b_length && !memcmp(buffers, buffers + CHUNK, (size_t)a_length));
-	free(buffers);
-	return a_length == 0 && b_length == 0;
-}
-
 static bool is_same(struct contents *contents, struct file_job *job)
 {
+	enum { CHUNK = 128 * 1024 };
 	uint64_t size;
-	bool same;
+	ssize_t a = -1, b = -1;
 	int source = job_open_source(job, &size);
 	int dest = source < 0 ? -1 : fs_open_at(job->looked_at.dir_fd, job->name, O_RDONLY, 0);
+	char *buffers = dest < 0 ? NULL : malloc(2 * CHUNK);
 
 	(void)contents;
-	same = dest >= 0 && same_bytes(source, dest);
+	while (buffers) {
+		a = fs_read_full(source, buffers, CHUNK);
+		b = fs_read_full(dest, buffers + CHUNK, CHUNK);
+		if (a <= 0 || a != b || memcmp(buffers, buffers + CHUNK, (size_t)a) != 0)
+			break;
+	}
+	free(buffers);
 	if (source >= 0)
 		close(source);
 	if (dest >= 0)
 		close(dest);
-	return same;
+	return a == 0 && b == 0;
 }
 
 static int32_t next_list(struct contents *contents)

@@ -78,30 +78,28 @@ bool item_is_logged(const struct item_lines *lines, uint32_t flags, bool is_dir,
 	return is_named(lines, flags, is_dir, is_hard_link, lines->logged_has_item && wants_unchanged(lines->options));
 }
 
-/* Owned by the caller. */
-static char *item_line(const char *format, const struct format_values *values)
+void item_line_log(enum log_kind kind, const char *format, const struct format_values *values)
 {
 	struct strbuf line = STRBUF_INIT;
 
 	format_expand(format, values, &line);
-	return strbuf_detach(&line);
+	log_msg(kind, "%s", strbuf_text(&line));
+	strbuf_free(&line);
 }
 
-void item_line_log(enum log_kind kind, const char *format, const struct format_values *values)
+static struct format_values deletion_values(const struct options *options, const char *path, const char *shown, bool is_dir)
 {
-	char *line = item_line(format, values);
-
-	log_msg(kind, "%s", line);
-	free(line);
+	return (struct format_values){
+		.look = { .flags = ITEM_DELETED, .mode = is_dir ? S_IFDIR : S_IFREG },
+		.name = path, .shown = shown, .is_deletion = true, .pid = (int)getpid(), .operation = "del.",
+		.group_not_kept = !options->group,
+	};
 }
 
 void item_lines_deletion(const struct item_lines *lines, const char *path, bool is_dir)
 {
 	const struct options *options = lines->options;
-	const struct format_values values = {
-		.look = { .flags = ITEM_DELETED, .mode = is_dir ? S_IFDIR : S_IFREG },
-		.name = path, .shown = path, .is_deletion = true, .pid = (int)getpid(), .group_not_kept = !options->group,
-	};
+	const struct format_values values = deletion_values(options, path, path, is_dir);
 
 	if (lines->is_only_logged)
 		;
@@ -348,16 +346,22 @@ static void fill_values(struct report *report, int32_t node, const struct entry 
 static char *format_line(struct report *report, const char *format, int32_t node, const struct entry *entry,
 			 const struct event *event, const char *link)
 {
-	struct strbuf path = STRBUF_INIT, shown = STRBUF_INIT;
+	struct strbuf path = STRBUF_INIT, shown = STRBUF_INIT, line = STRBUF_INIT;
 	uint8_t room[DIGEST_MAX_LENGTH];
 	struct format_values values;
-	char *line;
 
 	fill_values(report, node, entry, event, link, &path, &shown, room, &values);
-	line = item_line(format, &values);
+	format_expand(format, &values, &line);
 	strbuf_free(&path);
 	strbuf_free(&shown);
-	return line;
+	return strbuf_detach(&line);
+}
+
+/* A line that is not held back; owned by this call. */
+static void print_line(enum log_kind kind, char *line)
+{
+	log_msg(kind, "%s", line);
+	free(line);
 }
 
 /* -vv without %i: one line by the half that looks, for what is not transferred. */
@@ -514,12 +518,8 @@ void report_item(struct report *report, int32_t node, const struct entry *entry,
 	if (!(receiver->service && held.transfer) && !is_unnamed(receiver, lines, entry, event)
 	    && item_is_shown(lines, event->flags, entry_is_dir(entry), is_new_link))
 		held.line = format_line(report, lines->shown, node, entry, event, link);
-	if (is_named_in_log(report, lines, entry, event)) {
-		char *line = format_line(report, "%n%L", node, entry, event, link);
-
-		log_msg(L_LOG, "%s", line);
-		free(line);
-	}
+	if (is_named_in_log(report, lines, entry, event))
+		print_line(L_LOG, format_line(report, "%n%L", node, entry, event, link));
 	if (item_is_logged(lines, event->flags, entry_is_dir(entry), is_new_link))
 		held.log_line = format_line(report, lines->logged, node, entry, event, link);
 	if (held.transfer && report->live_task && report->live_index == event->index) {
@@ -560,12 +560,8 @@ void report_live(struct report *report, struct task *task)
 		report->live_task = task;
 		report->live_index = index;
 		event.index = index;
-		if (item_is_shown(&report->lines, event.flags, false, false)) {
-			char *line = format_line(report, report->lines.shown, task->node, entry, &event, NULL);
-
-			log_msg(L_CLIENT, "%s", line);
-			free(line);
-		}
+		if (item_is_shown(&report->lines, event.flags, false, false))
+			print_line(L_CLIENT, format_line(report, report->lines.shown, task->node, entry, &event, NULL));
 		set_totals(report, report->progress);
 		progress_file_start(report->progress, atomic_load(&task->live_size));
 	}
@@ -582,15 +578,7 @@ void report_deletion(struct report *report, const char *path, bool is_dir)
 	if (report->is_logged) {
 		const struct dest_module *module = report->receiver->dest.module;
 		char *shown = dest_named_in_module(&report->receiver->dest, path);
-		struct format_values values = {
-			.look = { .flags = ITEM_DELETED, .mode = is_dir ? S_IFDIR : S_IFREG },
-			.name = path,
-			.shown = shown,
-			.is_deletion = true,
-			.pid = (int)getpid(),
-			.operation = "del.",
-			.group_not_kept = !report->receiver->dest.options->group,
-		};
+		struct format_values values = deletion_values(report->receiver->dest.options, path, shown, is_dir);
 
 		if (module->logs_items || module->logs_operations)
 			module->log_item(module->context, &values);

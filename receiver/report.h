@@ -39,7 +39,7 @@ void item_lines_init(struct item_lines *lines, const struct options *options);
 bool item_is_shown(const struct item_lines *lines, uint32_t flags, bool is_dir, bool is_hard_link);
 bool item_is_logged(const struct item_lines *lines, uint32_t flags, bool is_dir, bool is_hard_link);
 
-/* A line in this format. */
+/* The line in this format. */
 void item_line_log(enum log_kind kind, const char *format, const struct format_values *values);
 
 /* A deletion, in both places. */
