@@ -105,20 +105,7 @@ void receiver_stop_check(struct receiver *receiver)
 
 /* --- workers --- */
 
-#define THREADS_MAX 16
 #define CONTENT_THREADS_MAX 4 /* copying contents: more only make a disk seek */
-
-struct pool {
-	pthread_mutex_t lock;
-	pthread_cond_t work;     /* the queue has grown, or it is closed */
-	pthread_cond_t finished; /* a task has changed its state */
-	struct task *head, *tail;
-	bool closed;
-	int busy;                /* workers that have a task */
-	atomic_int submitted;    /* tasks that no worker has gone through yet */
-	int count;
-	pthread_t threads[THREADS_MAX];
-};
 
 /* A worker's whole work on a task, or the rest of it. */
 static void task_run(struct task *task)
@@ -242,11 +229,6 @@ void pool_free(struct pool *pool)
 	free(pool);
 }
 
-pthread_mutex_t *pool_lock(struct pool *pool)
-{
-	return &pool->lock;
-}
-
 void pool_submit(struct pool *pool, struct task *task, bool urgent)
 {
 	pthread_mutex_lock(&pool->lock);
@@ -302,11 +284,6 @@ bool pool_has_run(struct pool *pool, struct task *task)
 
 	pthread_mutex_unlock(&pool->lock);
 	return has_run;
-}
-
-bool pool_is_idle(struct pool *pool)
-{
-	return !atomic_load(&pool->submitted);
 }
 
 void pool_hold(struct pool *pool, struct task *task)

@@ -40,7 +40,7 @@ struct task *task_new(struct receiver *receiver, int32_t node, struct dest_dir *
 	task->last = last;
 	task->dir = dir;
 	task->state = TASK_DONE;
-	task->lock = pool_lock(receiver->pool);
+	task->lock = &receiver->pool->lock;
 	entries_init(&task->surplus);
 	entries_init(&task->seen);
 	if (dir)
@@ -293,7 +293,7 @@ bool receiver_must_decide(struct receiver *receiver)
 	struct contents *contents = receiver->dest.contents;
 	int32_t ndx;
 
-	if (!contents->is_replay || !pool_is_idle(receiver->pool)
+	if (!contents->is_replay || atomic_load(&receiver->pool->submitted)
 	    || contents->calls->stands_still(contents, &ndx) != STILL_DECIDES)
 		return false;
 	return !lead_awaited(receiver, ndx);
