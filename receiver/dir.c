@@ -564,21 +564,10 @@ struct dest_dir *receiver_dir_prepare(struct receiver *receiver, int32_t node, s
 
 /* --- the end --- */
 
-static bool time_is_off(struct receiver *receiver, const struct dest_dir *dir, const struct fs_stat *st)
-{
-	bool touched = dir->fresh || st->mtime != dir->old_mtime || st->mtime_nsec != dir->old_mtime_nsec;
-
-	if (!decide_keeps_time(receiver->dest.options, &dir->entry))
-		return false;
-	if (touched)
-		return st->mtime != dir->entry.mtime || st->mtime_nsec != dir->entry.mtime_nsec;
-	return !decide_same_time(receiver->dest.options->modify_window, st->mtime, st->mtime_nsec, dir->entry.mtime,
-				 dir->entry.mtime_nsec);
-}
-
 static void apply_finally(struct receiver *receiver, struct dest_dir *dir)
 {
 	struct timespec times[2] = { { 0, UTIME_OMIT }, { (time_t)dir->entry.mtime, (long)dir->entry.mtime_nsec } };
+	int window = receiver->dest.options->modify_window;
 	struct fs_stat st;
 
 	/* What nobody has touched is as it was seen before, and its time was compared then. */
@@ -588,7 +577,12 @@ static void apply_finally(struct receiver *receiver, struct dest_dir *dir)
 		complain(receiver, dir, errno, "failed to set times on ", "");
 		return;
 	}
-	if (time_is_off(receiver, dir, &st) && fs_utimens_at(dir->fd, ".", times) < 0)
+	/* What has been touched gets the very time. */
+	if (dir->fresh || st.mtime != dir->old_mtime || st.mtime_nsec != dir->old_mtime_nsec)
+		window = -1;
+	if (decide_keeps_time(receiver->dest.options, &dir->entry)
+	    && !decide_same_time(window, st.mtime, st.mtime_nsec, dir->entry.mtime, dir->entry.mtime_nsec)
+	    && fs_utimens_at(dir->fd, ".", times) < 0)
 		complain(receiver, dir, errno, "failed to set times on ", "");
 	if (dir->mode_pending && dir->mode != (st.mode & PERMISSION_BITS) && fs_chmod_at(dir->fd, ".", dir->mode) < 0)
 		complain(receiver, dir, errno, "failed to set permissions on ", "");

@@ -386,33 +386,6 @@ static void name_unchanged(struct report *report, int32_t node, const struct ent
 	strbuf_free(&path);
 }
 
-/* The log of a pull whose format has no %i: directories, and what is made without a transfer, have their names there as well,
- * if names are printed at all. */
-static bool is_named_in_log(const struct report *report, const struct item_lines *lines, const struct entry *entry,
-			    const struct event *event)
-{
-	const struct receiver *receiver = report->receiver;
-	bool is_changed = (entry_is_dir(entry) || event->flags & ITEM_LOCAL_CHANGE) && decide_is_significant(event->flags);
-
-	return is_changed && receiver->dest.shows_receiver && !receiver->service
-	       && receiver->dest.options->levels.info[INFO_NAME] && lines == &report->lines && lines->logged
-	       && !lines->logged_has_item;
-}
-
-/* From the module's root on; "." of the transfer stays visible. */
-static char *logged_path(const struct receiver *receiver, const char *path)
-{
-	char *inside = dest_named_in_module(&receiver->dest, path), *whole;
-
-	for (size_t length = strlen(inside); length && inside[length - 1] == '/';)
-		inside[--length] = '\0';
-	if (strcmp(path, ".") != 0 || !strcmp(inside, "."))
-		return inside;
-	whole = xasprintf("%s/.", inside);
-	free(inside);
-	return whole;
-}
-
 /* doc/protocol/07-daemon.md section 8.3 */
 static void log_item(struct report *report, int32_t node, const struct entry *entry, const struct event *event,
 		     const char *link)
@@ -421,13 +394,20 @@ static void log_item(struct report *report, int32_t node, const struct entry *en
 	struct strbuf path = STRBUF_INIT, shown = STRBUF_INIT;
 	uint8_t room[DIGEST_MAX_LENGTH];
 	struct format_values values;
+	char *inside, *whole;
 
 	if (!(event->flags & ITEM_TRANSFER) && !(module->logs_items && (decide_is_significant(event->flags) || link)))
 		return;
 	fill_values(report, node, entry, event, link, &path, &shown, room, &values);
-	values.shown = logged_path(report->receiver, strbuf_text(&path));
+	/* From the module's root on; "." of the transfer stays visible. */
+	inside = dest_named_in_module(&report->receiver->dest, strbuf_text(&path));
+	for (size_t length = strlen(inside); length && inside[length - 1] == '/';)
+		inside[--length] = '\0';
+	whole = xasprintf("%s%s", inside, !strcmp(strbuf_text(&path), ".") && strcmp(inside, ".") != 0 ? "/." : "");
+	values.shown = whole;
 	module->log_item(module->context, &values);
-	free((char *)values.shown);
+	free(inside);
+	free(whole);
 	strbuf_free(&path);
 	strbuf_free(&shown);
 }
@@ -472,16 +452,6 @@ static void choose_old_lines(const struct receiver *receiver, struct item_lines 
 	}
 }
 
-/* An old receiver names a directory for the attributes that it sets, and not for having made it. */
-static bool is_unnamed(const struct receiver *receiver, const struct item_lines *lines, const struct entry *entry,
-		       const struct event *event)
-{
-	bool is_bare = entry_is_dir(entry) && event->flags & ITEM_IS_NEW && event->is_bare;
-
-	return is_bare && receiver->dest.contents->is_remote && !receiver->session.caps.item_flags && !lines->shown_has_item
-	       && lines->shown != receiver->dest.options->out_format;
-}
-
 bool report_is_wanted(const struct options *options, uint32_t flags, const char *link)
 {
 	const uint32_t insignificant = ITEM_BASIS_TYPE_FOLLOWS | ITEM_XNAME_FOLLOWS | ITEM_LOCAL_CHANGE;
@@ -501,11 +471,13 @@ void report_item(struct report *report, int32_t node, const struct entry *entry,
 	const struct item_lines *lines = &report->lines;
 	struct item_lines names = report->lines;
 	/* The same link was found in an alternate destination: that is no news. */
-	bool is_new_link = link && !(event->flags & ITEM_MATCHED);
+	bool is_new_link = link && !(event->flags & ITEM_MATCHED), is_dir = entry_is_dir(entry);
 	const struct receiver *receiver = report->receiver;
-	bool logs_step = receiver->dest.logs_steps && report_is_wanted(receiver->dest.options, event->flags, link);
+	const struct options *options = receiver->dest.options;
+	bool logs_step = receiver->dest.logs_steps && report_is_wanted(options, event->flags, link);
+	bool has_old = receiver->dest.contents->is_remote && !receiver->session.caps.item_flags;
 
-	if (receiver->dest.contents->is_remote && !receiver->service && !receiver->session.caps.item_flags && !held.transfer) {
+	if (has_old && !receiver->service && !held.transfer) {
 		choose_old_lines(receiver, &names);
 		lines = &names;
 	}
@@ -514,13 +486,21 @@ void report_item(struct report *report, int32_t node, const struct entry *entry,
 	name_unchanged(report, node, entry, event, link);
 	if (report->is_logged)
 		log_item(report, node, entry, event, link);
+	/* An old receiver names a directory for the attributes that it sets, and not for having made it. */
+	bool is_unnamed = is_dir && event->flags & ITEM_IS_NEW && event->is_bare && has_old && !lines->shown_has_item
+			  && lines->shown != options->out_format;
+
 	/* A service's client reports itself what it sends. */
-	if (!(receiver->service && held.transfer) && !is_unnamed(receiver, lines, entry, event)
-	    && item_is_shown(lines, event->flags, entry_is_dir(entry), is_new_link))
+	if (!(receiver->service && held.transfer) && !is_unnamed
+	    && item_is_shown(lines, event->flags, is_dir, is_new_link))
 		held.line = format_line(report, lines->shown, node, entry, event, link);
-	if (is_named_in_log(report, lines, entry, event))
+	/* The log of a pull whose format has no %i: directories, and what is made without a transfer, have their names there as
+	 * well, if names are printed at all. */
+	if ((is_dir || event->flags & ITEM_LOCAL_CHANGE) && decide_is_significant(event->flags) && receiver->dest.shows_receiver
+	    && !receiver->service && options->levels.info[INFO_NAME] && lines == &report->lines && lines->logged
+	    && !lines->logged_has_item)
 		print_line(L_LOG, format_line(report, "%n%L", node, entry, event, link));
-	if (item_is_logged(lines, event->flags, entry_is_dir(entry), is_new_link))
+	if (item_is_logged(lines, event->flags, is_dir, is_new_link))
 		held.log_line = format_line(report, lines->logged, node, entry, event, link);
 	if (held.transfer && report->live_task && report->live_index == event->index) {
 		held.announced = report->live_task->entries && entry == &report->live_task->entries->items[event->index];

@@ -136,35 +136,32 @@ static bool counts(struct receiver *receiver, int32_t node, const struct entry *
 	return is_protected;
 }
 
-/* Entries of equal names stand together, the one that counts in front. */
-static void prune_entries(struct receiver *receiver, int32_t node, bool *stays)
-{
-	struct entries *entries = flist_dir(receiver->dest.list, node)->entries;
-	const char *pruned = NULL;
-
-	for (uint32_t i = 0; i < entries->count; i++) {
-		struct entry *entry = &entries->items[i];
-		const char *name = entry_name(entries, entry);
-		bool is_hole = entry->flags & (ENTRY_DUPLICATE | ENTRY_HIDDEN);
-
-		if (counts(receiver, node, entry, stays))
-			stays[node] = true;
-		else if (entry_is_dir(entry) && strcmp(name, ".") != 0 && (!is_hole || (pruned && !strcmp(name, pruned)))) {
-			entry->flags |= ENTRY_DUPLICATE | ENTRY_PRUNED;
-			pruned = name;
-		}
-	}
-}
-
 void receiver_prune(struct receiver *receiver)
 {
 	uint32_t nodes = flist_dir_count(receiver->dest.list);
 	bool *stays = xcalloc(nodes, sizeof *stays), *gone = xcalloc(nodes, sizeof *gone);
 	size_t kept = 0;
 
-	/* What is below a directory comes behind it. */
-	for (size_t i = receiver->order.count; i-- > 0;)
-		prune_entries(receiver, receiver->order.items[i], stays);
+	/* What is below a directory comes behind it. Entries of equal names stand together, the one that counts in front. */
+	for (size_t n = receiver->order.count; n-- > 0;) {
+		int32_t node = receiver->order.items[n];
+		struct entries *entries = flist_dir(receiver->dest.list, node)->entries;
+		const char *pruned = NULL;
+
+		for (uint32_t i = 0; i < entries->count; i++) {
+			struct entry *entry = &entries->items[i];
+			const char *name = entry_name(entries, entry);
+			bool is_hole = entry->flags & (ENTRY_DUPLICATE | ENTRY_HIDDEN);
+
+			if (counts(receiver, node, entry, stays)) {
+				stays[node] = true;
+			} else if (entry_is_dir(entry) && strcmp(name, ".") != 0
+				   && (!is_hole || (pruned && !strcmp(name, pruned)))) {
+				entry->flags |= ENTRY_DUPLICATE | ENTRY_PRUNED;
+				pruned = name;
+			}
+		}
+	}
 	for (size_t i = 0; i < receiver->order.count; i++) {
 		int32_t node = receiver->order.items[i];
 		const struct flist_dir *dir = flist_dir(receiver->dest.list, node);
