@@ -30,7 +30,6 @@
 #include "options/batch.h"
 #include "options/owners.h"
 #include "receiver.h"
-#include "receiver/output.h"
 #include "receiver/report.h"
 #include "sender.h"
 #include "server.h"
@@ -299,13 +298,8 @@ static void take_item(void *push_void, const struct transfer_record *record, enu
 	enum item_stage line_stage = lines->shown_is_late ? ITEM_ENDS : ITEM_BEGINS;
 	bool is_dir = entry_is_dir(record->entry), is_hard_link = record->link_is_hard;
 
-	if (stage != ITEM_ENDS && record->flags & ITEM_IS_NEW) {
-		push->stats.created.total++;
-		push->stats.created.dirs += is_dir;
-		push->stats.created.links += entry_is_symlink(record->entry);
-		push->stats.created.devices += entry_is_device(record->entry);
-		push->stats.created.specials += entry_is_special(record->entry);
-	}
+	if (stage != ITEM_ENDS && record->flags & ITEM_IS_NEW)
+		kind_count(&push->stats.created, record->entry->mode);
 	if (stage != ITEM_ENDS && record->flags & ITEM_TRANSFER) {
 		push->stats.transferred_files++;
 		push->stats.transferred_size += record->entry->size;

@@ -69,8 +69,8 @@ struct contents_calls {
 	void (*tick)(struct contents *contents);
 	/*
 	 * A replay's main thread waits, and no worker has anything to do: how often has it looked around like this while the
-	 * reading thread was waiting for a decision, and nothing has been decided? 0: that waits for nothing. `awaited`: set to the
-	 * index whose content the batch has next and nothing is decided on, -1: none.
+	 * reading thread was waiting for a decision, and nothing has been decided? 0: that waits for nothing. `awaited`: set to
+	 * the index whose content the batch has next and nothing is decided on, -1: none.
 	 */
 	int (*stands_still)(struct contents *contents, int32_t *awaited);
 	/* Remote: everything has been requested once. */

@@ -136,15 +136,6 @@ static void say_skipped(struct file_job *job)
 	}
 }
 
-static void count_created(struct run_stats *counts, const struct entry *entry)
-{
-	counts->created.total++;
-	counts->created.dirs += entry_is_dir(entry);
-	counts->created.links += entry_is_symlink(entry);
-	counts->created.devices += entry_is_device(entry);
-	counts->created.specials += entry_is_special(entry);
-}
-
 static void count_transfer(struct file_job *job)
 {
 	struct run_stats *counts = job->counts;
@@ -166,7 +157,7 @@ void job_note_item(struct file_job *job, bool touched, bool is_attempt)
 	bool has_own_mode = dest->shows_receiver && !dest->dry_run && flags & ITEM_TRANSFER;
 
 	if (flags & ITEM_IS_NEW && !is_attempt)
-		count_created(counts, job->entry);
+		kind_count(&counts->created, job->entry->mode);
 	if (flags & ITEM_TRANSFER)
 		count_transfer(job);
 	/* The module may want to count it as well. */
@@ -200,7 +191,7 @@ void job_tried(struct file_job *job)
 void job_lost(struct file_job *job)
 {
 	if (job->decision.item_flags & ITEM_IS_NEW)
-		count_created(job->counts, job->entry);
+		kind_count(&job->counts->created, job->entry->mode);
 	/* A sending half has reported it before, and has sent it all. */
 	if (!job->dest->contents->is_remote)
 		job->copied = job->entry->size;

@@ -78,13 +78,7 @@ static bool limit_reached(struct receiver *receiver)
 static void note_deleted(const struct deletion *deletion, mode_t mode)
 {
 	struct receiver *receiver = deletion->receiver;
-	struct kind_counts *counts = &receiver->stats.deleted;
-
-	counts->total++;
-	counts->dirs += S_ISDIR(mode);
-	counts->links += S_ISLNK(mode);
-	counts->devices += S_ISCHR(mode) || S_ISBLK(mode);
-	counts->specials += S_ISFIFO(mode) || S_ISSOCK(mode);
+	kind_count(&receiver->stats.deleted, mode);
 	report_deletion(receiver->report, strbuf_text(&deletion->path), S_ISDIR(mode));
 }
 

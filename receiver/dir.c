@@ -272,10 +272,8 @@ static void count_directory(struct task *task, uint32_t flags)
 	/* Not quite the one of the alternate destination. */
 	if (flags & (ITEM_REPORT_ACL | ITEM_REPORT_XATTR))
 		flags &= ~(uint32_t)ITEM_MATCHED;
-	if (flags & ITEM_IS_NEW) {
-		task->counts.created.total++;
-		task->counts.created.dirs++;
-	}
+	if (flags & ITEM_IS_NEW)
+		kind_count(&task->counts.created, S_IFDIR);
 	task->notifies_dir = task->dest->notifies_items;
 	task->dir_flags = flags;
 	dest_debug_umask(task);

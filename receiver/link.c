@@ -146,12 +146,10 @@ void receiver_links_mark(struct receiver *receiver, struct task *task)
 {
 	if (!receiver->dest.options->hard_links)
 		return;
-	if (receiver->dest.contents->is_remote && !receiver->loads_all) {
-		/* A peer sends further members later: the last one of this task leads, as if there were no more. */
-		for (uint32_t i = task->first; i < task->last; i++)
-			if (link_is_member(&task->entries->items[i]))
-				link_group_of(receiver, task->entries, &task->entries->items[i])->last_here = i;
-	}
+	/* A peer sends further members later: the last one of this task leads, as if there were no more. */
+	for (uint32_t i = task->first; receiver->dest.contents->is_remote && !receiver->loads_all && i < task->last; i++)
+		if (link_is_member(&task->entries->items[i]))
+			link_group_of(receiver, task->entries, &task->entries->items[i])->last_here = i;
 	for (uint32_t i = task->first; i < task->last; i++) {
 		const struct entry *entry = &task->entries->items[i];
 		struct link_group *group;
@@ -216,14 +214,8 @@ static void report_link(struct link_job *job, uint32_t flags, const char *target
 	if (target && !(flags & (ITEM_IS_NEW | ITEM_MATCHED)) && !decide_keeps_time(job->receiver->dest.options, job->entry))
 		flags |= ITEM_REPORT_TIME;
 	event.flags = flags;
-	if (flags & ITEM_IS_NEW) {
-		struct kind_counts *created = &job->receiver->stats.created;
-
-		created->total++;
-		created->links += entry_is_symlink(job->entry);
-		created->devices += entry_is_device(job->entry);
-		created->specials += entry_is_special(job->entry);
-	}
+	if (flags & ITEM_IS_NEW)
+		kind_count(&job->receiver->stats.created, job->entry->mode);
 	if (job->receiver->dest.notifies_items)
 		contents->calls->notify_item(contents, job->task->node, job->entry, flags, target ? target : "");
 	report_item(job->receiver->report, job->task->node, job->entry, &event, target, 0);

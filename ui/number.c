@@ -6,10 +6,20 @@
 #include <locale.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <time.h>
 
 #include "lib/log.h"
 #include "lib/strbuf.h"
+
+void kind_count(struct kind_counts *counts, mode_t mode)
+{
+	counts->total++;
+	counts->dirs += S_ISDIR(mode);
+	counts->links += S_ISLNK(mode);
+	counts->devices += S_ISCHR(mode) || S_ISBLK(mode);
+	counts->specials += S_ISFIFO(mode) || S_ISSOCK(mode);
+}
 
 /* --- numbers --- */
 

@@ -28,6 +28,8 @@ void listing_time(struct strbuf *out, int64_t seconds);
 void permission_letters(uint32_t mode, char out[10]);
 
 struct kind_counts { uint64_t total, dirs, links, devices, specials; }; /* regular = total minus the others */
+/* One more, with the kind that its mode says. */
+void kind_count(struct kind_counts *counts, mode_t mode);
 
 struct run_stats {
 	struct kind_counts files, created, deleted;
