@@ -30,6 +30,7 @@
 #include "options/batch.h"
 #include "options/owners.h"
 #include "receiver.h"
+#include "receiver/output.h"
 #include "receiver/report.h"
 #include "sender.h"
 #include "server.h"
@@ -82,13 +83,6 @@ static void look_for_signal(void *push_void)
 }
 
 /* --- messages --- */
-
-static FILE *stream_of(const struct options *options, enum log_kind kind)
-{
-	bool informs = kind == L_INFO || kind == L_CLIENT;
-
-	return informs && options->stderr_mode != STDERR_ALL ? stdout : stderr;
-}
 
 /* The log's sink. */
 static void emit(void *push_void, enum log_kind kind, const char *text, size_t length)
@@ -228,34 +222,19 @@ static int open_names(const struct options *options)
 	return fd;
 }
 
-static struct kind_counts kinds_listed(const struct flist_totals *totals)
-{
-	return (struct kind_counts){
-		.total = (uint64_t)totals->files + totals->dirs + totals->symlinks + totals->devices + totals->specials,
-		.dirs = totals->dirs, .links = totals->symlinks, .devices = totals->devices, .specials = totals->specials,
-	};
-}
-
 static void list_sent(void *push_void)
 {
 	struct push *push = push_void;
 	const struct options *options = push->options;
-	FILE *out = stream_of(options, L_CLIENT);
 	bool has_dirs = options->recursive || options->dirs;
 
 	if (push->header_is_open || push->header_was_broken) {
-		fputs("done\n", out);
+		fputs("done\n", stream_of(options, L_CLIENT));
 		log_msg(L_LOG, "done");
 	}
 	push->header_is_open = push->header_was_broken = false;
-	if (options->levels.info[INFO_FLIST] > 1 && !options->quiet && !push->session.inc_recurse && has_dirs) {
-		/* FLIST2: the counter that a user would see running, and its end. */
-		uint64_t entries = kinds_listed(flist_totals(push->list)).total;
-
-		for (uint64_t i = 0; i <= entries; i += 100)
-			fprintf(out, " %llu files...\r", (unsigned long long)i);
-		log_info("%llu file%s to consider", (unsigned long long)entries, entries == 1 ? "" : "s");
-	}
+	if (!options->quiet && !push->session.inc_recurse && has_dirs)
+		say_list_count(options, 0, kinds_listed(flist_totals(push->list)).total);
 }
 
 /* --- items --- */

@@ -23,7 +23,7 @@
 
 #define RECORD_BYTES 20 /* what an entry takes beside its name, roughly, in any file list */
 
-static FILE *stream_of(const struct options *options, enum log_kind kind)
+FILE *stream_of(const struct options *options, enum log_kind kind)
 {
 	bool informs = kind == L_INFO || kind == L_CLIENT;
 
@@ -123,22 +123,38 @@ void run_close_header(struct run *run)
 	run->header_is_open = false;
 }
 
-/* FLIST2: the counter that a user would see running, and its end. A receiver has begun with its first hundred. */
+void say_list_count(const struct options *options, uint64_t from, uint64_t entries)
+{
+	FILE *out = stream_of(options, L_CLIENT);
+
+	if (options->levels.info[INFO_FLIST] < 2)
+		return;
+	for (uint64_t i = from; !options->quiet && i <= entries; i += 100)
+		fprintf(out, " %llu files...\r", (unsigned long long)i);
+	log_info("%llu file%s to consider", (unsigned long long)entries, entries == 1 ? "" : "s");
+}
+
 void run_say_list_count(struct run *run)
 {
 	const struct options *options = run->options;
 	uint64_t entries = run->receiver.loaded_entries;
-	FILE *out = stream_of(options, L_CLIENT);
 
 	if (options->levels.info[INFO_FLIST] < 2 || run->receiver.service || run->receiver.session.inc_recurse
 	    || (!options->recursive && !options->dirs))
 		return;
 	if (run->header_is_open && entries >= 100)
-		fputc('\n', out);
+		fputc('\n', stream_of(options, L_CLIENT));
 	run->header_is_open = false;
-	for (uint64_t i = run->receiver.dest.shows_receiver ? 100 : 0; !options->quiet && i <= entries; i += 100)
-		fprintf(out, " %llu files...\r", (unsigned long long)i);
-	log_info("%llu file%s to consider", (unsigned long long)entries, entries == 1 ? "" : "s");
+	/* A receiver has begun with its first hundred. */
+	say_list_count(options, run->receiver.dest.shows_receiver ? 100 : 0, entries);
+}
+
+struct kind_counts kinds_listed(const struct flist_totals *totals)
+{
+	return (struct kind_counts){
+		.total = (uint64_t)totals->files + totals->dirs + totals->symlinks + totals->devices + totals->specials,
+		.dirs = totals->dirs, .links = totals->symlinks, .devices = totals->devices, .specials = totals->specials,
+	};
 }
 
 void run_fill_statistics(struct run *run)
@@ -147,10 +163,7 @@ void run_fill_statistics(struct run *run)
 	struct run_stats *stats = &receiver->stats;
 	const struct flist_totals *totals = flist_totals(receiver->dest.list);
 
-	stats->files = (struct kind_counts){
-		.total = (uint64_t)totals->files + totals->dirs + totals->symlinks + totals->devices + totals->specials,
-		.dirs = totals->dirs, .links = totals->symlinks, .devices = totals->devices, .specials = totals->specials,
-	};
+	stats->files = kinds_listed(totals);
 	stats->total_size = totals->size;
 	stats->list_build_ms = 1;
 	stats->caps = receiver->session.caps;

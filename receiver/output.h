@@ -4,12 +4,15 @@
 #define RECEIVER_OUTPUT_H
 
 #include <stddef.h>
+#include <stdio.h>
+
+#include "flist.h"
 
 #include "lib/log.h"
+#include "ui/number.h"
 #include "wire/input.h"
 
 struct charset;
-struct options;
 struct receiver;
 struct run;
 
@@ -23,7 +26,11 @@ bool receiver_say_message(const struct options *options, struct charset *charset
 /* "building file list ... ", and its "done". */
 void run_say_header(struct run *run);
 void run_close_header(struct run *run);
+/* Where a message is printed. */
+FILE *stream_of(const struct options *options, enum log_kind kind);
 /* FLIST2: the counter that users would see running, and its end. */
+void say_list_count(const struct options *options, uint64_t from, uint64_t entries);
+struct kind_counts kinds_listed(const struct flist_totals *totals);
 void run_say_list_count(struct run *run);
 void run_fill_statistics(struct run *run);
 /* The statistics that were asked for, and the last line of the log. */

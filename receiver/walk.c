@@ -241,11 +241,8 @@ static void set_up_deletion(struct receiver *receiver, struct task *task)
 {
 	enum delete_when when = receiver->dest.options->delete_when;
 
-	if (!task->dir->may_delete || task->dir->skipped || when == DELETE_BEFORE || when == DELETE_AFTER)
-		return;
-	if (task->dir->absent && !task->dir->other_kind)
-		return;
-	if (!receiver_may_delete(receiver, task))
+	if (!task->dir->may_delete || task->dir->skipped || when == DELETE_BEFORE || when == DELETE_AFTER
+	    || (task->dir->absent && !task->dir->other_kind) || !receiver_may_delete(receiver, task))
 		return;
 	task->find_surplus = !task->dir->other_kind;
 	/* What a symlink leads to is not surplus here; and -x asks first which file system it is. */
