@@ -491,8 +491,7 @@ void report_item(struct report *report, int32_t node, const struct entry *entry,
 			  && lines->shown != options->out_format;
 
 	/* A service's client reports itself what it sends. */
-	if (!(receiver->service && held.transfer) && !is_unnamed
-	    && item_is_shown(lines, event->flags, is_dir, is_new_link))
+	if (!(receiver->service && held.transfer) && !is_unnamed && item_is_shown(lines, event->flags, is_dir, is_new_link))
 		held.line = format_line(report, lines->shown, node, entry, event, link);
 	/* The log of a pull whose format has no %i: directories, and what is made without a transfer, have their names there as
 	 * well, if names are printed at all. */
