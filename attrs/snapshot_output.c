@@ -173,7 +173,7 @@ static void *get_room(void *room_void)
 struct snapshot_room *snapshot_room_new(const char *path, uint64_t bytes)
 {
 	char name[256];
-	int dir_fd = fs_operator_target(path, name);
+	int dir_fd = fs_operator_parent(path, FS_FOLLOW, name);
 
 	if (dir_fd < 0)
 		return NULL;

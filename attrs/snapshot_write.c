@@ -747,7 +747,7 @@ int attr_snapshot_write(const struct image *image, const char *path, uint64_t ge
 	char name[256];
 	struct snapshot_layout layout = { .image = image };
 	struct fs_stat st;
-	int dir_fd = fs_operator_target(path, name), result;
+	int dir_fd = fs_operator_parent(path, FS_FOLLOW, name), result;
 
 	if (dir_fd < 0)
 		return fail(why, errno, "cannot find its directory");

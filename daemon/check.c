@@ -451,7 +451,7 @@ bool check_tree_is_on_disk(const char *tree, const char *real)
 
 	/* One that is still to be made will lie where its directory does. */
 	if (tree_fd < 0 && errno == ENOENT)
-		tree_fd = fs_operator_target(tree, leaf);
+		tree_fd = fs_operator_parent(tree, FS_FOLLOW, leaf);
 	same = tree_fd >= 0 && real_fd >= 0 && is_on_one_disk(tree_fd, real_fd);
 	fs_close(tree_fd);
 	fs_close(real_fd);

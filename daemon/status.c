@@ -284,7 +284,7 @@ void metrics_update(struct metrics *metrics, bool now)
 		return;
 	format(metrics, &text);
 	if (now || metrics->failing || strcmp(strbuf_text(&text), strbuf_text(&metrics->written)) != 0) {
-		int dir_fd = fs_operator_parent(metrics->path, leaf);
+		int dir_fd = fs_operator_parent(metrics->path, 0, leaf);
 		bool ok = dir_fd >= 0 && fs_temp_create(&temp, dir_fd, leaf) == 0;
 
 		if (ok && (fs_write_all(temp.fd, text.data, text.length) < 0 || fchmod(temp.fd, 0644) < 0)) {

@@ -65,7 +65,7 @@ static void find_directory(struct dest *dest, struct backups *backups)
 		char *component = xstrndup(from, (size_t)(path - from) + length);
 
 		next = dest->module ? dest_open_named(dest, component, flags)
-				    : fs_operator_open_at(backups->fd, component, flags | options_link_flag(dest->options));
+				    : fs_owner_open(backups->fd, component, flags | options_link_flag(dest->options), 0);
 		error = errno;
 		free(component);
 		if (next < 0 && error == ENOENT)

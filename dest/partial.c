@@ -109,7 +109,7 @@ static int shared_dir(const struct dest *dest, struct places *places, bool make)
 	} else if (places->partial_fd < 0 && errno == ENOENT && make) {
 		int link_flag = options_link_flag(dest->options);
 
-		parent = options_confine(dest->options, fs_operator_parent_with(places->partial, link_flag, leaf));
+		parent = options_confine(dest->options, fs_operator_parent(places->partial, link_flag, leaf));
 	}
 	if (parent >= 0 && fs_mkdir_at(parent, leaf, 0700) == 0)
 		places->partial_fd = fs_open_at(parent, leaf, flags, 0);

@@ -80,7 +80,7 @@ int dest_open_named(const struct dest *dest, const char *path, int flags)
 
 	if (!module)
 		return options_confine(dest->options,
-				       fs_operator_open_at(dest->top.fd, path, flags | options_link_flag(dest->options)));
+				       fs_owner_open(dest->top.fd, path, flags | options_link_flag(dest->options), 0));
 	char *inside = dest_named_in_module(dest, path);
 	int fd = fs_open(module->root, inside, flags | FS_FOLLOW, 0), error = errno;
 

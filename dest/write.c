@@ -226,7 +226,9 @@ static bool keep(struct file_job *job, const struct fs_temp *temp, const struct 
 	}
 	job_apply_to_file(job, temp->fd, 0600);
 	futimens(temp->fd, times);
-	good = place >= 0 && (is_apart || job_back_up(job, BACKUP_LINK)) && fs_temp_keep(temp, place, job->name) == 0;
+	/* Its owner, who has to go on as if nothing had happened, may still be writing: it stays open. */
+	good = place >= 0 && (is_apart || job_back_up(job, BACKUP_LINK))
+	       && fs_rename_at(temp->dir_fd, temp->name, place, job->name) == 0;
 	if (is_apart)
 		fs_close(place);
 	if (temp == &home)

@@ -176,7 +176,7 @@ int fs_pid_file_write(struct fs_own_name *file, const char *path, const char **w
 {
 	*file = (struct fs_own_name)FS_OWN_NAME_INIT;
 	*what = "create";
-	file->dir_fd = fs_operator_parent(path, file->name);
+	file->dir_fd = fs_operator_parent(path, 0, file->name);
 	if (file->dir_fd < 0)
 		return -1;
 	if (write_pid(file, what) < 0) {

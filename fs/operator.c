@@ -18,11 +18,6 @@ int fs_operator_open(const char *path, int flags, mode_t mode)
 	return fs_owner_open(AT_FDCWD, path, flags, mode);
 }
 
-int fs_operator_open_at(int dir_fd, const char *path, int flags)
-{
-	return fs_owner_open(dir_fd, path, flags, 0);
-}
-
 int fs_operator_open_in(int root_fd, const char *path, int flags)
 {
 	struct fs_walk_end end;
@@ -34,14 +29,25 @@ int fs_operator_open_in(int root_fd, const char *path, int flags)
 	return fs_walk_open(&end, flags, 0);
 }
 
-/* follow: a last symlink is replaced by what it leads to. */
-static int parent_of(const char *path, bool follow, char leaf[256])
+int fs_operator_parent(const char *path, int flags, char leaf[256])
 {
+	const char *slash = strrchr(path, '/'), *name = slash ? slash + 1 : path;
+	char parent[PATH_MAX];
 	struct fs_walk_end end;
 
 	if (!*path)
 		return fs_fail(ENOENT);
-	if (fs_owner_walk(AT_FDCWD, path, FS_WALK_OWNER, follow ? 0 : O_NOFOLLOW, &end) < 0)
+	if (flags & FS_ANY_LINKS) {
+		if (strlen(path) >= sizeof parent || strlen(name) >= 256)
+			return fs_fail(ENAMETOOLONG);
+		if (!*name || !strcmp(name, ".") || !strcmp(name, ".."))
+			return fs_fail(EISDIR);
+		strcpy(leaf, name);
+		memcpy(parent, path, (size_t)(name - path));
+		parent[name - path] = '\0';
+		return fs_operator_open(*parent ? parent : ".", O_PATH | O_DIRECTORY | FS_ANY_LINKS, 0);
+	}
+	if (fs_owner_walk(AT_FDCWD, path, FS_WALK_OWNER, flags & FS_FOLLOW ? 0 : O_NOFOLLOW, &end) < 0)
 		return -1;
 	if (end.directory || end.kernel_link || !strcmp(end.leaf, ".")) {
 		close(end.dir_fd);
@@ -49,33 +55,6 @@ static int parent_of(const char *path, bool follow, char leaf[256])
 	}
 	strcpy(leaf, end.leaf);
 	return end.dir_fd;
-}
-
-int fs_operator_parent(const char *path, char leaf[256])
-{
-	return parent_of(path, false, leaf);
-}
-
-int fs_operator_parent_with(const char *path, int flags, char leaf[256])
-{
-	const char *slash = strrchr(path, '/'), *name = slash ? slash + 1 : path;
-	char parent[PATH_MAX];
-
-	if (!(flags & FS_ANY_LINKS))
-		return fs_operator_parent(path, leaf);
-	if (!*path || strlen(path) >= sizeof parent || strlen(name) >= 256)
-		return fs_fail(*path ? ENAMETOOLONG : ENOENT);
-	if (!*name || !strcmp(name, ".") || !strcmp(name, ".."))
-		return fs_fail(EISDIR);
-	strcpy(leaf, name);
-	memcpy(parent, path, (size_t)(name - path));
-	parent[name - path] = '\0';
-	return fs_operator_open(*parent ? parent : ".", O_PATH | O_DIRECTORY | FS_ANY_LINKS, 0);
-}
-
-int fs_operator_target(const char *path, char leaf[256])
-{
-	return parent_of(path, true, leaf);
 }
 
 bool fs_may(int fd, int how)
@@ -95,7 +74,7 @@ bool fs_operator_may_write(const char *path)
 		return false;
 	}
 	if (fd < 0 && errno == ENOENT) {
-		fd = fs_operator_target(path, leaf);
+		fd = fs_operator_parent(path, FS_FOLLOW, leaf);
 		how |= X_OK;
 	}
 	if (fd < 0)

@@ -22,23 +22,16 @@
  * must not hang; an open descriptor's name (/dev/stdin) is opened without it. */
 int fs_operator_open(const char *path, int flags, mode_t mode);
 
-/* The same for a path that is relative to a held directory, unless it is absolute. */
-int fs_operator_open_at(int dir_fd, const char *path, int flags);
-
 /* The same as a process would whose root directory is `root_fd`: no "/", ".." or link leads above it. */
 int fs_operator_open_in(int root_fd, const char *path, int flags);
 
 /*
  * The directory that holds the last component of `path`, as an O_PATH descriptor, for the *_at calls; that component is
- * copied to `leaf` (NAME_MAX + 1 = 256 bytes) and not looked at. EISDIR if the path has none ("/", "a/", "a/..").
+ * copied to `leaf` (NAME_MAX + 1 = 256 bytes) and not looked at. EISDIR if the path has none ("/", "a/", "a/.."). flags: 0 or
+ * FS_ANY_LINKS; or FS_FOLLOW for a file that is to be replaced: if that component is a symlink, it is the place that the link
+ * leads to; EINVAL for a link of the proc file system.
  */
-int fs_operator_parent(const char *path, char leaf[256]);
-/* The same with these flags: 0 or FS_ANY_LINKS. */
-int fs_operator_parent_with(const char *path, int flags, char leaf[256]);
-
-/* The same for a file that is to be replaced: if that component is a symlink, it is the place that the link leads to. EINVAL
- * for a link of the proc file system. */
-int fs_operator_target(const char *path, char leaf[256]);
+int fs_operator_parent(const char *path, int flags, char leaf[256]);
 
 /* A directory named by the operator, as a confined root: the destination or source of a local run, a module's path. */
 int fs_operator_root(struct fs_root *root, const char *path);

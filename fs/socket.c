@@ -59,7 +59,7 @@ static int connect_at(int dir_fd, const char *name, int flags)
 int fs_socket_connect(const char *path, int flags)
 {
 	char name[256];
-	int dir_fd = fs_operator_parent(path, name), fd = dir_fd < 0 ? -1 : connect_at(dir_fd, name, flags);
+	int dir_fd = fs_operator_parent(path, 0, name), fd = dir_fd < 0 ? -1 : connect_at(dir_fd, name, flags);
 
 	fs_close(dir_fd);
 	return fd;
@@ -105,7 +105,7 @@ static int open_socket(struct fs_own_name *file)
 int fs_socket_listen(struct fs_own_name *file, const char *path)
 {
 	*file = (struct fs_own_name)FS_OWN_NAME_INIT;
-	file->dir_fd = fs_operator_parent(path, file->name);
+	file->dir_fd = fs_operator_parent(path, 0, file->name);
 	if (file->dir_fd >= 0 && open_socket(file) == 0)
 		return 0;
 	fs_own_name_close(file);

@@ -265,11 +265,6 @@ int fs_temp_commit(struct fs_temp *temp, const char *name)
 	return fs_temp_commit_to(temp, temp->dir_fd, name);
 }
 
-int fs_temp_keep(const struct fs_temp *temp, int dir_fd, const char *name)
-{
-	return fs_rename_at(temp->dir_fd, temp->name, dir_fd, name);
-}
-
 void fs_temp_discard(struct fs_temp *temp)
 {
 	close_file(temp);

@@ -45,9 +45,6 @@ int fs_temp_reserve(struct fs_temp *temp, int dir_fd, const char *name);
 int fs_temp_commit(struct fs_temp *temp, const char *name);
 /* The same into another directory of the same file system. */
 int fs_temp_commit_to(struct fs_temp *temp, int dir_fd, const char *name);
-/* Give the file a name while its owner, who has to go on as if nothing had happened, may still be writing: at the end of the
- * process, from any thread. It stays open, and is not removed any more. */
-int fs_temp_keep(const struct fs_temp *temp, int dir_fd, const char *name);
 void fs_temp_discard(struct fs_temp *temp);
 
 /* Is this the name of one that this process has there at the moment? Any thread. */

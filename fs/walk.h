@@ -2,8 +2,8 @@
 /*
  * Resolving a path component by component below held descriptors: the portable form of resolver R1 and the only form of
  * resolver R2 (doc/protocol/08-security.md sections 4.2 and 4.3), under which a symlink at any component is followed only if it
- * is owned by uid 0 or the effective uid. Inside fs/ only, but for the flags, fs_path_of and fs_leads_inside: what the operator
- * names is opened by fs/operator.h, what lies below a root by fs/root.h.
+ * is owned by uid 0 or the effective uid. Inside fs/ only, but for the flags, fs_owner_open, fs_path_of and fs_leads_inside:
+ * what the operator names is opened by fs/operator.h, what lies below a root by fs/root.h.
  *
  * Every step opens one name relative to a descriptor without following it, so what was looked at is what is used: no rename
  * of a component can redirect the walk.

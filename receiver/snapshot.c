@@ -25,7 +25,7 @@
 static void check_place(struct receiver *receiver)
 {
 	char leaf[256];
-	int fd = fs_operator_parent(receiver->snapshot_file, leaf);
+	int fd = fs_operator_parent(receiver->snapshot_file, 0, leaf);
 
 	if (fd < 0)
 		die_errno(EXIT_FILEIO, errno, "cannot write the snapshot %s", receiver->snapshot_file);

@@ -765,7 +765,7 @@ int snapshot_make_main(struct options *options)
 		open_tree(maker, operands->items[0]);
 	}
 	/* A snapshot inside its own tree would change the directory that it has just described. */
-	int fd = fs_operator_parent(file, leaf);
+	int fd = fs_operator_parent(file, 0, leaf);
 
 	if (fd < 0)
 		die_errno(EXIT_FILEIO, errno, "cannot write the snapshot %s", file);

@@ -209,19 +209,19 @@ UNIT_TEST(parent_and_leaf)
 	struct stat conf, st;
 
 	assert_int_equal(stat("conf", &conf), 0);
-	int fd = fs_operator_parent("parent/missing", leaf);
+	int fd = fs_operator_parent("parent/missing", 0, leaf);
 	assert_return_code(fd, errno);
 	assert_int_equal(fstat(fd, &st), 0);
 	assert_int_equal(st.st_ino, conf.st_ino);
 	assert_string_equal(leaf, "missing");
 	close(fd);
-	fd = fs_operator_parent("leaf", leaf);
+	fd = fs_operator_parent("leaf", 0, leaf);
 	assert_return_code(fd, errno);
 	assert_string_equal(leaf, "leaf");
 	close(fd);
 	static const char *const without[] = { "/", "conf/", "conf/..", "." };
 	for (int i = 0; i < 4; i++) {
-		assert_int_equal(fs_operator_parent(without[i], leaf), -1);
+		assert_int_equal(fs_operator_parent(without[i], 0, leaf), -1);
 		assert_int_equal(errno, EISDIR);
 	}
 }
