@@ -140,17 +140,35 @@ static void note_trouble(struct snapshots *snapshots, struct snapshot_file *file
 	file->serial = ++snapshots->serial;
 }
 
-static void check_file(struct snapshots *snapshots, struct snapshot_file *file, const struct snapshot_identity *now)
+static void refresh_file(struct snapshots *snapshots, struct snapshot_file *file)
 {
+	const struct attr_snapshot_facts *last = file->snapshot ? attr_snapshot_facts(file->snapshot) : NULL, *facts;
 	struct strbuf why = STRBUF_INIT;
-	struct attr_snapshot *next = attr_snapshot_open(file->path, &why);
-	int error = errno;
-	const struct attr_snapshot_facts *last = file->snapshot ? attr_snapshot_facts(file->snapshot) : NULL;
+	struct snapshot_identity now;
+	struct attr_snapshot *next;
+	int error;
 
+	if (snapshot_identity_read(file->path, &now) < 0) {
+		error = errno;
+		if (is_shortage(error) && file->serial)
+			return;
+		strbuf_addf(&why, "it cannot be opened: %s", strerror(error));
+		file->checked = false;
+		file->missing = error == ENOENT;
+		if (file->snapshot || strcmp(strbuf_text(&file->why), strbuf_text(&why)) != 0) {
+			drop_mapping(file);
+			note_trouble(snapshots, file, strbuf_text(&why));
+		}
+		strbuf_free(&why);
+		return;
+	}
+	if (file->checked && snapshot_identity_equal(&now, &file->seen))
+		return;
+	next = attr_snapshot_open(file->path, &why);
+	error = errno;
 	file->missing = false;
 	if (next) {
-		const struct attr_snapshot_facts *facts = attr_snapshot_facts(next);
-
+		facts = attr_snapshot_facts(next);
 		if (!last || file->why.length || last->generation != facts->generation || last->made != facts->made
 		    || last->made_nsec != facts->made_nsec)
 			file->serial = ++snapshots->serial;
@@ -163,38 +181,14 @@ static void check_file(struct snapshots *snapshots, struct snapshot_file *file, 
 		const char *text = why.length ? strbuf_text(&why) : strerror(error);
 
 		/* A mapped file that was written to in place is no longer what was checked. */
-		if (last && last->identity.dev == now->dev && last->identity.ino == now->ino)
+		if (last && last->identity.dev == now.dev && last->identity.ino == now.ino)
 			drop_mapping(file);
-		file->seen = *now;
+		file->seen = now;
 		file->checked = !is_shortage(error);
 		if (strcmp(strbuf_text(&file->why), text) != 0 || file->checked)
 			note_trouble(snapshots, file, text);
 	}
 	strbuf_free(&why);
-}
-
-static void refresh_file(struct snapshots *snapshots, struct snapshot_file *file)
-{
-	struct snapshot_identity now;
-	char *why;
-	int error;
-
-	if (snapshot_identity_read(file->path, &now) == 0) {
-		if (!file->checked || !snapshot_identity_equal(&now, &file->seen))
-			check_file(snapshots, file, &now);
-		return;
-	}
-	error = errno;
-	if (is_shortage(error) && file->serial)
-		return;
-	why = xasprintf("it cannot be opened: %s", strerror(error));
-	file->checked = false;
-	file->missing = error == ENOENT;
-	if (file->snapshot || strcmp(strbuf_text(&file->why), why) != 0) {
-		drop_mapping(file);
-		note_trouble(snapshots, file, why);
-	}
-	free(why);
 }
 
 /* --- the configuration --- */
