@@ -365,26 +365,6 @@ static void check_users(struct subject *subject)
 	free(users);
 }
 
-/* One parameter after the other, so that each problem has its line. */
-static void check_rules(struct subject *subject)
-{
-	for (int i = 0; i < MODULE_RULES; i++) {
-		const struct rules_parameter *parameter = rules_parameter((enum module_rules)i);
-		const char *value = subject->module->rules[i];
-		struct strbuf output = STRBUF_INIT;
-		char *text = known_text(value);
-
-		if (text && parameter->is_file && !may_read(text)) {
-			complain(subject, value, CONFIG_UNSERVED, "%s %s: %s", parameter->name, text, strerror(errno));
-		} else if (text && try(subject, &output)) {
-			rules_load_parameter(&subject->session, (enum module_rules)i);
-			_exit(EXIT_OK);
-		}
-		free(text);
-		complain_of(subject, value, CONFIG_UNSERVED, parameter->name, &output);
-	}
-}
-
 /* A list that turns everybody away who should not be is a module that is not served as it should be. */
 static void check_hosts(struct subject *subject, const char *value, bool denies)
 {
@@ -412,7 +392,21 @@ static void check_files(struct subject *subject)
 	check_users(subject);
 	check_hosts(subject, module->hosts_allow, false);
 	check_hosts(subject, module->hosts_deny, true);
-	check_rules(subject);
+	/* One parameter after the other, so that each problem has its line. */
+	for (int i = 0; i < MODULE_RULES; i++) {
+		const struct rules_parameter *parameter = rules_parameter((enum module_rules)i);
+		const char *value = module->rules[i];
+		char *text = known_text(value);
+
+		if (text && parameter->is_file && !may_read(text)) {
+			complain(subject, value, CONFIG_UNSERVED, "%s %s: %s", parameter->name, text, strerror(errno));
+		} else if (text && try(subject, &output)) {
+			rules_load_parameter(&subject->session, (enum module_rules)i);
+			_exit(EXIT_OK);
+		}
+		free(text);
+		complain_of(subject, value, CONFIG_UNSERVED, parameter->name, &output);
+	}
 	if (refused && try(subject, &output)) {
 		refused_options_free(refused_options_new(refused, true));
 		_exit(EXIT_OK);

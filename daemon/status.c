@@ -355,8 +355,7 @@ void status_format(struct children *children, int64_t now, struct strbuf *out)
 
 /* --- the listener --- */
 
-/* A byte and a descriptor, if the socket takes them at once, as one that is new does. */
-static int hand_over(int socket_fd, int fd)
+void status_answer(int socket_fd, struct children *children)
 {
 	union {
 		struct cmsghdr header;
@@ -367,17 +366,9 @@ static int hand_over(int socket_fd, int fd)
 	struct msghdr message = {
 		.msg_iov = &data, .msg_iovlen = 1, .msg_control = control.bytes, .msg_controllen = sizeof control.bytes,
 	};
-	struct cmsghdr *header = CMSG_FIRSTHDR(&message);
 
-	header->cmsg_level = SOL_SOCKET;
-	header->cmsg_type = SCM_RIGHTS;
-	header->cmsg_len = CMSG_LEN(sizeof fd);
-	memcpy(CMSG_DATA(header), &fd, sizeof fd);
-	return sendmsg(socket_fd, &message, MSG_DONTWAIT | MSG_NOSIGNAL) == 1 ? 0 : -1;
-}
-
-void status_answer(int socket_fd, struct children *children)
-{
+	control.header =
+		(struct cmsghdr){ .cmsg_level = SOL_SOCKET, .cmsg_type = SCM_RIGHTS, .cmsg_len = CMSG_LEN(sizeof(int)) };
 	for (int i = 0; i < ANSWERS_AT_A_TIME; i++) {
 		int connection = accept4(socket_fd, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK), fd;
 		struct strbuf text = STRBUF_INIT;
@@ -392,7 +383,10 @@ void status_answer(int socket_fd, struct children *children)
 		} else {
 			status_format(children, time(NULL), &text);
 			fd = memfd_create("status", MFD_CLOEXEC);
-			if (fd < 0 || fs_write_all(fd, text.data, text.length) < 0 || hand_over(connection, fd) < 0)
+			memcpy(CMSG_DATA(&control.header), &fd, sizeof fd);
+			/* A byte and the descriptor, if the socket takes them at once, as one that is new does. */
+			if (fd < 0 || fs_write_all(fd, text.data, text.length) < 0
+			    || sendmsg(connection, &message, MSG_DONTWAIT | MSG_NOSIGNAL) != 1)
 				log_errno(L_LOG, errno, "cannot send the status");
 			fs_close(fd);
 			strbuf_free(&text);
