@@ -342,13 +342,25 @@ static void apply_module_settings(struct daemon_session *session)
 	free(chmod);
 }
 
-/* The module's settings for files that it receives. */
-static void apply_receiving_settings(struct daemon_session *session)
+/* May data flow in this direction (doc/protocol/07-daemon.md section 5.21)? And the settings for files that are received. */
+static void apply_direction(struct daemon_session *session)
 {
 	struct options *options = &session->options;
+	const char *why = NULL, *names = options->files_from;
 	const char *temp_dir = session->module->temp_dir, *given = options->partial_dir;
 	char *clean;
 
+	if (!options->sender && session->read_only)
+		why = "ERROR: module is read only";
+	else if (!options->sender && place_is_read_only(session))
+		why = "ERROR: module is listed from an attr tree or snapshot and is read only";
+	else if (session->module->write_only && (options->sender || (names && strcmp(names, "-") != 0)))
+		/* A list of names in the module would be sent to the client that pushes them. */
+		why = "ERROR: module is write only";
+	if (why && !session->refusal)
+		session_set_refusal(session, xstrdup(why), EXIT_SYNTAX);
+	if (options->sender)
+		return;
 	if (!*temp_dir && session->daemon_options->temp_dir)
 		temp_dir = session->daemon_options->temp_dir;
 	session->has_own_temp_dir = !options->temp_dir && *temp_dir;
@@ -363,22 +375,6 @@ static void apply_receiving_settings(struct daemon_session *session)
 	}
 	if (!session->refusal && options->only_send_attrs)
 		session_set_refusal(session, xstrdup("rsync: --only-send-attrs cannot be sent to a module"), EXIT_UNSUPPORTED);
-}
-
-/* May data flow in this direction (doc/protocol/07-daemon.md section 5.21)? */
-static void check_direction(struct daemon_session *session)
-{
-	const char *why = NULL, *names = session->options.files_from;
-
-	if (!session->options.sender && session->read_only)
-		why = "ERROR: module is read only";
-	else if (!session->options.sender && place_is_read_only(session))
-		why = "ERROR: module is listed from an attr tree or snapshot and is read only";
-	else if (session->module->write_only && (session->options.sender || (names && strcmp(names, "-") != 0)))
-		/* A list of names in the module would be sent to the client that pushes them. */
-		why = "ERROR: module is write only";
-	if (why && !session->refusal)
-		session_set_refusal(session, xstrdup(why), EXIT_SYNTAX);
 }
 
 static const char *stored_name(const void *context, bool group, uint32_t id)
@@ -419,9 +415,7 @@ static noreturn void serve(struct daemon_session *session)
 	struct skip_list *dont_compress = *patterns ? skip_list_new() : NULL;
 
 	apply_module_settings(session);
-	check_direction(session);
-	if (!session->options.sender)
-		apply_receiving_settings(session);
+	apply_direction(session);
 	if (!session->options.dry_run && (override ? *override : session->module->transfer_logging)) {
 		session->log_format = override ? xstrdup(override) : config_text(session->module->log_format);
 		session->options.log_format_has_i |= format_uses(session->log_format, 'i');
