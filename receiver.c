@@ -385,7 +385,9 @@ static void set_up(struct run *run)
 	receiver->dest.top.fd = -1;
 	receiver->preloaded = -1;
 	read_groups(receiver);
-	receiver->dest.logs_steps = receiver_debug_wants_items(receiver);
+	receiver->dest.logs_steps = options->levels.debug[DEBUG_GENR] || options->levels.debug[DEBUG_RECV]
+				    || options->levels.debug[DEBUG_SEND] || options->levels.debug[DEBUG_DEL] > 1
+				    || options->levels.debug[DEBUG_OWN];
 	receiver->report = report_new(receiver);
 	receiver->dest.passes_settled = passes_settled(receiver) && !(run->peer && run->peer->is_batch);
 	receiver->deletes = options->delete_when != DELETE_NEVER && (options->recursive || options->dirs);

@@ -89,12 +89,6 @@ static bool sends_too(const struct receiver *receiver)
 	return !receiver->dest.contents->is_remote && level_of(receiver, DEBUG_SEND);
 }
 
-bool receiver_debug_wants_items(const struct receiver *receiver)
-{
-	return level_of(receiver, DEBUG_GENR) || level_of(receiver, DEBUG_RECV) || level_of(receiver, DEBUG_SEND)
-	       || level_of(receiver, DEBUG_DEL) > 1 || level_of(receiver, DEBUG_OWN);
-}
-
 void receiver_debug_method(const struct receiver *receiver)
 {
 	if (receiver->dest.options->levels.debug[DEBUG_FLIST])
@@ -220,13 +214,3 @@ void receiver_debug_link(struct receiver *receiver, const struct task *task, uin
 	strbuf_free(&path);
 }
 
-void receiver_debug_touch(const struct receiver *receiver, const struct dest_dir *dir)
-{
-	const struct flist_dir *listed = flist_dir(receiver->dest.list, dir->node);
-	int32_t number = receiver->session.inc_recurse ? listed->number : listed->own_ndx;
-
-	/* Of one list those only whose times are set. */
-	if (level_of(receiver, DEBUG_TIME) > 1
-	    && (receiver->session.inc_recurse || decide_keeps_time(receiver->dest.options, &dir->entry)))
-		log_info("touch_up_dirs: %s (%d)", *dir->path ? dir->path : ".", dir->node ? number : 0);
-}

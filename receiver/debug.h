@@ -6,7 +6,6 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-struct dest_dir;
 struct entry;
 struct event;
 struct receiver;
@@ -16,14 +15,10 @@ struct task;
 void receiver_debug_list(struct receiver *receiver, int32_t node);
 /* Are deltas looked for? For those who want to know. */
 void receiver_debug_method(const struct receiver *receiver);
-/* Is there to be an event for each entry? */
-bool receiver_debug_wants_items(const struct receiver *receiver);
 /* `entries`: what decides about the place of a single one. */
 void receiver_debug_destination(const struct receiver *receiver, uint64_t entries, const char *destination);
 void receiver_debug_start(const struct receiver *receiver);
 void receiver_debug_end(const struct receiver *receiver);
-/* A directory is about to get its final attributes. */
-void receiver_debug_touch(const struct receiver *receiver, const struct dest_dir *dir);
 /* A member of a group of hard links is about to be linked to `leader`. */
 void receiver_debug_link(struct receiver *receiver, const struct task *task, uint32_t index, const char *leader);
 /* Before and after an item's line. */

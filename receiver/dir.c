@@ -21,7 +21,6 @@
 #include "flist/paths.h"
 #include "fs/operator.h"
 #include "lib/exit.h"
-#include "receiver/debug.h"
 #include "receiver/delete.h"
 #include "receiver/dir.h"
 #include "receiver/run.h"
@@ -595,10 +594,16 @@ static void finish_now(struct receiver *receiver, struct dest_dir *dir)
 
 void receiver_dir_finish(struct receiver *receiver, struct dest_dir *dir)
 {
+	const struct flist_dir *listed = flist_dir(receiver->dest.list, dir->node);
+	bool is_incremental = receiver->session.inc_recurse;
+	int32_t number = is_incremental ? listed->number : listed->own_ndx;
+
 	if (dir->absent || dir->skipped || receiver->dest.dry_run || dir->fd < 0 || (!dir->has_entry && !receiver->dest.seen))
 		return;
-	if (dir->has_entry)
-		receiver_debug_touch(receiver, dir);
+	/* Of one list those only whose times are set. */
+	if (dir->has_entry && receiver->dest.options->levels.debug[DEBUG_TIME] > 1
+	    && (is_incremental || decide_keeps_time(receiver->dest.options, &dir->entry)))
+		log_info("touch_up_dirs: %s (%d)", *dir->path ? dir->path : ".", dir->node ? number : 0);
 	if (!receiver->late_dirs || receiver->dest.single_name) {
 		finish_now(receiver, dir);
 		return;

@@ -74,32 +74,6 @@ static void add_entry(const struct receiver *receiver, struct entries *to, const
 		entries_set_target(to, entry, from->pool + side->target, side->target_length);
 }
 
-/* The entries of a node into its directory of the image. */
-static void take_entries(const struct receiver *receiver, struct image *image, struct image_dir *dir, int32_t node)
-{
-	const struct entries *listed = flist_dir(receiver->dest.list, node)->entries;
-
-	entries_init(&dir->entries);
-	for (uint32_t i = 0; i < listed->count; i++) {
-		const struct entry *entry = &listed->items[i];
-
-		if (entry->flags & (ENTRY_DUPLICATE | ENTRY_HIDDEN))
-			continue;
-		if (node || strcmp(entry_name(listed, entry), ".") != 0) {
-			add_entry(receiver, &dir->entries, listed, entry);
-			continue;
-		}
-		struct fs_stat st = {
-			.mode = entry->mode, .uid = entry->uid, .gid = entry->gid, .size = entry->size,
-			.mtime = entry->mtime, .mtime_nsec = entry->mtime_nsec,
-		};
-
-		if (receiver->dest.options->chmod)
-			st.mode = chmod_apply(receiver->dest.options->chmod, st.mode);
-		image_set_root(image, &st);
-	}
-}
-
 struct image *receiver_snapshot_of_list(struct receiver *receiver)
 {
 	struct contents *contents = receiver->dest.contents;
@@ -114,11 +88,30 @@ struct image *receiver_snapshot_of_list(struct receiver *receiver)
 	image = image_new();
 	for (int32_t node = 0; node >= 0; node = contents->calls->next_list(contents)) {
 		receiver_stop_check(receiver);
-		receiver->loaded_entries += flist_dir(receiver->dest.list, node)->entries->count;
 		uint32_t number = node ? numbers.items[node] : 0;
 		struct image_dir *dir = image->dirs.items[number];
+		const struct entries *listed = flist_dir(receiver->dest.list, node)->entries;
 
-		take_entries(receiver, image, dir, node);
+		entries_init(&dir->entries);
+		for (uint32_t i = 0; i < listed->count; i++) {
+			const struct entry *entry = &listed->items[i];
+
+			if (entry->flags & (ENTRY_DUPLICATE | ENTRY_HIDDEN))
+				continue;
+			if (node || strcmp(entry_name(listed, entry), ".") != 0) {
+				add_entry(receiver, &dir->entries, listed, entry);
+				continue;
+			}
+			struct fs_stat st = {
+				.mode = entry->mode, .uid = entry->uid, .gid = entry->gid, .size = entry->size,
+				.mtime = entry->mtime, .mtime_nsec = entry->mtime_nsec,
+			};
+
+			if (receiver->dest.options->chmod)
+				st.mode = chmod_apply(receiver->dest.options->chmod, st.mode);
+			image_set_root(image, &st);
+		}
+		receiver->loaded_entries += listed->count;
 		image_add_children(image, number);
 		dir = image->dirs.items[number];
 		for (uint32_t i = 0; i < dir->child_count; i++) {
