@@ -377,16 +377,6 @@ bool apply_acls(const struct attr_subject *subject, const struct wanted *wanted,
 
 /* --- copies --- */
 
-static void copy_acl(const struct fs_held *from, const struct fs_held *to, bool is_default)
-{
-	struct fs_acl acl;
-
-	if (fs_held_acl(from, is_default, &acl) == 0) {
-		fs_held_set_acl(to, is_default, &acl);
-		fs_acl_free(&acl);
-	}
-}
-
 void dest_copy_attributes(const struct dest *dest, const struct fs_root *root, const char *from_path, int to_fd,
 			  const char *to_name)
 {
@@ -395,6 +385,7 @@ void dest_copy_attributes(const struct dest *dest, const struct fs_root *root, c
 	bool keeps_acls = dest->options->acls && !dest->is_fake;
 	struct fs_held from, to = { .fd = -1 };
 	struct fs_xattr_list list;
+	struct fs_acl acl;
 	size_t length;
 	void *value;
 
@@ -414,10 +405,12 @@ void dest_copy_attributes(const struct dest *dest, const struct fs_root *root, c
 		fs_held_set(&to, records[i], value, length);
 		free(value);
 	}
-	if (is_held && keeps_acls && !S_ISLNK(from.st.mode)) {
-		copy_acl(&from, &to, false);
-		if (S_ISDIR(from.st.mode))
-			copy_acl(&from, &to, true);
+	keeps_acls = keeps_acls && is_held && !S_ISLNK(from.st.mode);
+	for (int is_default = 0; keeps_acls && is_default <= S_ISDIR(from.st.mode); is_default++) {
+		if (fs_held_acl(&from, is_default, &acl) < 0)
+			continue;
+		fs_held_set_acl(&to, is_default, &acl);
+		fs_acl_free(&acl);
 	}
 	fs_release(&from);
 	fs_release(&to);

@@ -107,14 +107,6 @@ static const char *source_argument(const struct dest *dest, size_t index)
 	return index + 1 < dest->options->operands.count ? dest->options->operands.items[index] : NULL;
 }
 
-static bool open_start(struct fs_root *start)
-{
-	if (fs_root_open(start, ".") < 0)
-		return false;
-	start->trusting = true;
-	return true;
-}
-
 /* The same before a directory is made in `parent`. */
 static void dest_guard_new(struct dest *dest, const char *parent)
 {
@@ -122,8 +114,9 @@ static void dest_guard_new(struct dest *dest, const char *parent)
 	struct fs_root start;
 	int above;
 
-	if (!dest->attrs_only || !open_start(&start))
+	if (!dest->attrs_only || fs_root_open(&start, ".") < 0)
 		return;
+	start.trusting = true;
 	above = fs_open(&start, parent, O_RDONLY | O_DIRECTORY | FS_FOLLOW, 0);
 	for (size_t i = 0; above >= 0 && (argument = source_argument(dest, i)); i++) {
 		int source = fs_open(&start, argument, O_RDONLY | O_DIRECTORY | FS_FOLLOW, 0);
@@ -143,8 +136,9 @@ void dest_guard(struct dest *dest)
 	struct fs_root start;
 	int fd;
 
-	if (!dest->attrs_only || dest->top.fd < 0 || !open_start(&start))
+	if (!dest->attrs_only || dest->top.fd < 0 || fs_root_open(&start, ".") < 0)
 		return;
+	start.trusting = true;
 	for (size_t i = 0; (argument = source_argument(dest, i)); i++) {
 		int source = fs_open(&start, argument, O_PATH | FS_FOLLOW, 0);
 		int target = fs_open(&dest->top, target_of(dest, argument), O_PATH | FS_FOLLOW, 0);
@@ -323,7 +317,6 @@ static void make_top(struct dest *dest, const char *path, bool announced)
 {
 	char *parent;
 	struct fs_root above;
-	bool made;
 
 	if (dest->dry_run) {
 		dest->top.fd = -1;
@@ -331,15 +324,13 @@ static void make_top(struct dest *dest, const char *path, bool announced)
 	} else {
 		parent = parent_of(path);
 		dest_guard_new(dest, parent);
-		made = open_place(dest, &above, parent) == 0;
-		if (made) {
-			made = fs_mkdir_at(above.fd, leaf_of(path), dest_unlisted_mode(dest, above.fd)) == 0;
-			fs_root_close(&above);
-		} else {
+		if (open_place(dest, &above, parent) < 0) {
 			judge_failure(dest, parent);
-		}
-		if (!made)
 			cannot_use(dest, EXIT_FILEIO, "mkdir", path, " failed");
+		}
+		if (fs_mkdir_at(above.fd, leaf_of(path), dest_unlisted_mode(dest, above.fd)) < 0)
+			cannot_use(dest, EXIT_FILEIO, "mkdir", path, " failed");
+		fs_root_close(&above);
 		free(parent);
 		dest_open_top(dest, path);
 	}

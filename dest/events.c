@@ -193,8 +193,8 @@ static int level_of(const struct dest *dest, enum debug_word word)
 void dest_debug_entry(struct task *task, uint32_t index)
 {
 	const struct entry *entry = &task->entries->items[index];
+	const char *path = task->dir->path;
 	struct dest *dest = task->dest;
-	struct strbuf path;
 
 	/* What would take long is looked at again by a worker. */
 	if (task->debug_end > index)
@@ -204,9 +204,8 @@ void dest_debug_entry(struct task *task, uint32_t index)
 	if (!level_of(dest, DEBUG_GENR) || entry->flags & (ENTRY_DUPLICATE | ENTRY_HIDDEN)
 	    || (entry_is_dir(entry) && !dest->session->inc_recurse && !entry_is_dot(task->entries, entry)))
 		return;
-	path = dest_path_of(task->dir->path, task_name(task, entry));
-	task_text(task, L_INFO, "recv_generator(%s,%d)", strbuf_text(&path), flist_ndx_of(dest->list, task->node, entry));
-	strbuf_free(&path);
+	task_text(task, L_INFO, "recv_generator(%s%s%s,%d)", path, *path ? "/" : "", task_name(task, entry),
+		  flist_ndx_of(dest->list, task->node, entry));
 }
 
 void dest_debug_directory(struct task *task)
@@ -247,14 +246,13 @@ void dest_debug_sums(const struct file_job *job, int32_t ndx, const struct sum_h
 
 void dest_debug_basis(const struct file_job *job, int basis_fd)
 {
-	struct strbuf path;
+	const char *path = job->dir->path;
 	struct fs_stat st;
 
 	if (level_of(job->dest, DEBUG_DELTASUM) < 2 || basis_fd < 0 || fs_stat_at_fd(basis_fd, &st) < 0)
 		return;
-	path = dest_path_of(job->dir->path, job->name);
-	task_text(job->task, L_INFO, "recv mapped %s of size %llu", strbuf_text(&path), (unsigned long long)st.size);
-	strbuf_free(&path);
+	task_text(job->task, L_INFO, "recv mapped %s%s%s of size %llu", path, *path ? "/" : "", job->name,
+		  (unsigned long long)st.size);
 }
 
 /* --- attributes --- */

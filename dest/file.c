@@ -119,21 +119,18 @@ static void say_skipped(struct file_job *job)
 {
 	const struct ui_levels *levels = &job->dest->options->levels;
 	const char *path = job->dir->path, *name = entry_name(job->task->entries, job->entry), *slash = *path ? "/" : "";
-	static const char *const texts[] = {
-		[SKIP_NOT_CREATING] = "not creating new file \"%s%s%s\"", [SKIP_EXISTS] = "%s%s%s exists%s",
-		[SKIP_NEWER] = "%s%s%s is newer", [SKIP_OVER_MAX] = "%s%s%s is over max-size",
-		[SKIP_UNDER_MIN] = "%s%s%s is under min-size", [SKIP_NOT_REGULAR] = "skipping non-regular file \"%s%s%s\"",
+	static const struct { const char *before, *after; } texts[] = {
+		[SKIP_NOT_CREATING] = { "not creating new file \"", "\"" }, [SKIP_EXISTS] = { "", " exists" },
+		[SKIP_NEWER] = { "", " is newer" }, [SKIP_OVER_MAX] = { "", " is over max-size" },
+		[SKIP_UNDER_MIN] = { "", " is under min-size" },
+		[SKIP_NOT_REGULAR] = { "skipping non-regular file \"", "\"" },
 	};
 	int level = job->decision.skip == SKIP_NOT_REGULAR ? levels->info[INFO_NONREG] : levels->info[INFO_SKIP];
-
 	const char *more = level > 1 && job->decision.skip == SKIP_EXISTS ? what_is_left(job) : "";
 
-	if (level > 0) {
-#pragma GCC diagnostic push
-#pragma GCC diagnostic ignored "-Wformat-nonliteral"
-		task_text(job->task, L_INFO, texts[job->decision.skip], path, slash, name, more);
-#pragma GCC diagnostic pop
-	}
+	if (level > 0)
+		task_text(job->task, L_INFO, "%s%s%s%s%s%s", texts[job->decision.skip].before, path, slash, name,
+			  texts[job->decision.skip].after, more);
 }
 
 static void count_transfer(struct file_job *job)
