@@ -564,7 +564,9 @@ static void clean_up(struct run *run)
 	pthread_mutex_destroy(&receiver->dest.xattr_lock);
 	if (receiver->dest.top.fd >= 0)
 		fs_root_close(&receiver->dest.top);
-	dest_alternates_free(receiver->dest.alternates);
+	for (int i = 0; receiver->dest.alternates && i < receiver->dest.alternates->count; i++)
+		fs_root_close(&receiver->dest.alternates->roots[i]);
+	free(receiver->dest.alternates);
 	dest_seen_free(receiver->dest.seen);
 	pthread_mutex_destroy(&receiver->dest.hidden_lock);
 	pthread_rwlock_destroy(&receiver->dest.gate);

@@ -58,13 +58,6 @@ struct alternates *dest_alternates_open(struct dest *dest)
 	return alternates;
 }
 
-void dest_alternates_free(struct alternates *alternates)
-{
-	for (int i = 0; alternates && i < alternates->count; i++)
-		fs_root_close(&alternates->roots[i]);
-	free(alternates);
-}
-
 /* --- the directory of a task --- */
 
 /* Does a module hide this path of the transfer there? */

@@ -22,9 +22,9 @@ struct alternates {
 	struct fs_root roots[ALTERNATES_MAX]; /* fd -1: there is none, its number stays */
 };
 
-/* After the destination has been chosen. NULL: none were named. Those that are not there are complained of. */
+/* After the destination has been chosen; freed by the caller, who closes the roots. NULL: none were named. Those that are not
+ * there are complained of. */
 struct alternates *dest_alternates_open(struct dest *dest);
-void dest_alternates_free(struct alternates *alternates);
 
 /* --- by the thread that holds the task --- */
 

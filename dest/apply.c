@@ -302,12 +302,6 @@ static bool set_times(struct file_job *job, const char *name)
 	       || task_complain(job->task, role_of(job), errno, job->name, "failed to set times on ", "");
 }
 
-static bool set_mode(struct file_job *job, const char *name, mode_t mode)
-{
-	return fs_chmod_at(job->dir->fd, name, mode) == 0
-	       || task_complain(job->task, role_of(job), errno, job->name, "failed to set permissions on ", "");
-}
-
 /* Symlinks, devices and specials: by name, in the order that keeps set-id bits. */
 void job_apply(struct file_job *job, const char *name, mode_t made_mode)
 {
@@ -330,8 +324,8 @@ void job_apply(struct file_job *job, const char *name, mode_t made_mode)
 	set_times(job, name);
 	off |= held.fd >= 0 && apply_acls(&subject, &job->wanted, &held, mode, &mode);
 	fs_release(&held);
-	if (!entry_is_symlink(job->entry) && off)
-		set_mode(job, name, mode);
+	if (!entry_is_symlink(job->entry) && off && fs_chmod_at(job->dir->fd, name, mode) < 0)
+		task_complain(job->task, role_of(job), errno, job->name, "failed to set permissions on ", "");
 }
 
 /* ACLs and extended attributes of what is there already; true if the mode has to be set again. */
@@ -410,6 +404,7 @@ bool job_touch(struct file_job *job, enum touch_reason reason)
 	if (with_times)
 		changes += set_times(job, job->name);
 	if (!entry_is_symlink(entry) && (mode != old || has_acl || (given && mode & SETID_BITS)))
-		changes += set_mode(job, job->name, mode);
+		changes += fs_chmod_at(job->dir->fd, job->name, mode) == 0
+			   || task_complain(job->task, role_of(job), errno, job->name, "failed to set permissions on ", "");
 	return changes > 0 || has_acl;
 }

@@ -4,7 +4,6 @@
 #define DEST_BASIS_H
 
 #include <stdbool.h>
-#include <stddef.h>
 #include <stdint.h>
 
 struct file_job;

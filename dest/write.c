@@ -266,7 +266,6 @@ static bool copy_attr(struct file_job *job)
 	mode_t mode = decide_mode(&job->rules, job->entry, &job->old) & 0777;
 	bool unnamed = !atomic_load(&job->dest->no_unnamed) && !has_places(job->dest);
 	struct fs_temp temp;
-	int fd = -1;
 
 	if (job->old.exists && S_ISREG(job->old.st.mode) && job->old.st.size != ATTR_FILE_SIZE && !job->dest->options->force) {
 		task_complain(job->task, "receiver", 0, job->name, "refusing to replace ",
@@ -274,14 +273,15 @@ static bool copy_attr(struct file_job *job)
 		atomic_store(&job->dest->stop, STOP_REFUSED);
 		return false;
 	}
-	if (unnamed)
-		fd = fs_unnamed_create(job->dir->fd, mode);
-	if (fd >= 0)
-		return finish_unnamed(job, fd, mode, fill_attr_file(job, fd));
-	if (unnamed && errno != EOPNOTSUPP)
-		return task_complain(job->task, "receiver", errno, job->name, "mkstemp ", " failed");
-	if (unnamed)
+	if (unnamed) {
+		int fd = fs_unnamed_create(job->dir->fd, mode);
+
+		if (fd >= 0)
+			return finish_unnamed(job, fd, mode, fill_attr_file(job, fd));
+		if (errno != EOPNOTSUPP)
+			return task_complain(job->task, "receiver", errno, job->name, "mkstemp ", " failed");
 		atomic_store(&job->dest->no_unnamed, true);
+	}
 	if (!job_create_temp(job, &temp))
 		return false;
 	if (!fill_attr_file(job, temp.fd)) {
