@@ -412,25 +412,6 @@ static void publish(struct flist_receiver *receiver, int32_t node, struct entrie
 
 /* --- from paths to nodes --- */
 
-/* "a/." of old releases speaks of "a": a hole, whose class counts for the directory itself. */
-static void fold_dots(struct flist_receiver *receiver, struct entries *entries, int32_t node)
-{
-	for (uint32_t i = 0; node && i < entries->count; i++) {
-		struct entry *entry = &entries->items[i];
-
-		if (!(entry_is_dir(entry) && entry->name_length == 1 && entry_name(entries, entry)[0] == '.'))
-			continue;
-		struct flist_dir *dir = &receiver->list->dirs.items[node];
-		struct entry *own = &receiver->list->dirs.items[dir->parent].entries->items[dir->parent_entry];
-
-		if (!(entry->flags & ENTRY_NO_CONTENT)) {
-			own->flags = (uint16_t)(own->flags & ~ENTRY_NO_CONTENT);
-			dir->flags = (uint16_t)(dir->flags & ~ENTRY_NO_CONTENT);
-		}
-		entry->flags |= ENTRY_DUPLICATE;
-	}
-}
-
 /* Only --relative has files that come behind directories: "/x" behind "!". The walk numbers files first. */
 static bool is_mixed(const struct flist_receiver *receiver)
 {
@@ -483,7 +464,21 @@ static void split(struct flist_receiver *receiver)
 
 		receiver->staged.items[index].entries = NULL;
 		list->walk = node;
-		fold_dots(receiver, entries, node);
+		/* "a/." of old releases speaks of "a": a hole, whose class counts for the directory itself. */
+		for (uint32_t i = 0; node && i < entries->count; i++) {
+			struct entry *entry = &entries->items[i];
+			struct flist_dir *dir = &list->dirs.items[node];
+
+			if (!entry_is_dir(entry) || !entry_is_dot(entries, entry))
+				continue;
+			if (!(entry->flags & ENTRY_NO_CONTENT)) {
+				struct entry *own = &list->dirs.items[dir->parent].entries->items[dir->parent_entry];
+
+				own->flags = (uint16_t)(own->flags & ~ENTRY_NO_CONTENT);
+				dir->flags = (uint16_t)(dir->flags & ~ENTRY_NO_CONTENT);
+			}
+			entry->flags |= ENTRY_DUPLICATE;
+		}
 		entries_sort(entries);
 		publish(receiver, node, entries);
 	}
@@ -520,44 +515,38 @@ static void receive_node(struct flist_receiver *receiver, int32_t node)
 	receiver->last_node = node;
 }
 
-static void receive_whole_list(struct flist_receiver *receiver)
+void flist_receive_first(struct flist_receiver *receiver)
 {
 	struct flist *list = receiver->list;
 	const struct options *options = receiver->options;
 	struct session *session = receiver->session;
 
-	receive_list(receiver);
-	if (!options->numeric_ids && (options->owner || options->acls))
-		id_map_read_list(&receiver->users, session);
-	if (!options->numeric_ids && (options->group || options->acls))
-		id_map_read_list(&receiver->groups, session);
-	if (!session->caps.io_error_message) {
-		int32_t mask = wire_read_int(session->wire) & (IOERR_GENERAL | IOERR_VANISHED | IOERR_DEL_LIMIT);
-
-		receiver->io_error |= options->ignore_errors ? 0 : mask;
-	}
-	if (options->acls)
-		received_acls_localize(receiver);
-	split(receiver);
-	if (list->received->is_permuted)
-		flist_number(list);
-	clear_staged(receiver);
-	flist_received_end(list);
-}
-
-void flist_receive_first(struct flist_receiver *receiver)
-{
-	struct flist_received *received = receiver->list->received;
-
-	id_maps_init(&receiver->users, &receiver->groups, receiver->options, receiver->session, receiver->setup.ids);
-	wire_only_listen(receiver->session->wire, true);
-	if (receiver->session->inc_recurse)
+	id_maps_init(&receiver->users, &receiver->groups, options, session, receiver->setup.ids);
+	wire_only_listen(session->wire, true);
+	if (session->inc_recurse) {
 		receive_node(receiver, 0);
-	else
-		receive_whole_list(receiver);
-	wire_only_listen(receiver->session->wire, false);
-	receiver->session->io_error |= received->io_error;
-	received->shown = receiver->list->totals;
+	} else {
+		receive_list(receiver);
+		if (!options->numeric_ids && (options->owner || options->acls))
+			id_map_read_list(&receiver->users, session);
+		if (!options->numeric_ids && (options->group || options->acls))
+			id_map_read_list(&receiver->groups, session);
+		if (!session->caps.io_error_message) {
+			int32_t mask = wire_read_int(session->wire) & (IOERR_GENERAL | IOERR_VANISHED | IOERR_DEL_LIMIT);
+
+			receiver->io_error |= options->ignore_errors ? 0 : mask;
+		}
+		if (options->acls)
+			received_acls_localize(receiver);
+		split(receiver);
+		if (list->received->is_permuted)
+			flist_number(list);
+		clear_staged(receiver);
+		flist_received_end(list);
+	}
+	wire_only_listen(session->wire, false);
+	session->io_error |= list->received->io_error;
+	list->received->shown = list->totals;
 }
 
 void flist_receive_next(struct flist_receiver *receiver, int32_t ndx)

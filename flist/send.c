@@ -6,7 +6,6 @@
 #include "flist/send.h"
 
 #include <stdlib.h>
-#include <string.h>
 
 #include "delta/digest.h"
 #include "flist/encode.h"
