@@ -117,35 +117,29 @@ static bool has_attributes(const struct flist_sender *sender, const struct entry
 	return entry->mode != 0 && (!entry_is_symlink(entry) || options->links);
 }
 
-static int read_acl_of(const struct flist *list, const struct fs_root *root, const char *path, const struct entry *entry,
-		       bool is_default, struct fs_acl *acl)
-{
-	bool follows = flist_acl_follows(list, entry);
-	bool is_fake = list->options->super == SUPER_FAKE;
-	struct fs_held held;
-
-	if ((follows || is_fake) && fs_hold(&held, root, path, follows) < 0)
-		held.fd = -1;
-	if ((!follows && !is_fake) || held.fd < 0)
-		return fs_acl_read(root, path, is_default, acl);
-	int result = is_fake ? fs_fake_acl(&held, is_default, acl) : fs_held_acl(&held, is_default, acl);
-
-	fs_release(&held);
-	return result;
-}
-
 static void read_acl(struct flist_sender *sender, int32_t node, const struct entry *entry, bool is_default, struct fs_acl *acl)
 {
 	static const struct fs_acl nothing = FS_ACL_NOTHING;
 	struct strbuf path = STRBUF_INIT;
 	const struct fs_root *root = attr_source_real_root(flist_entry_source(sender->list, node, entry, &path));
+	bool follows = flist_acl_follows(sender->list, entry), is_fake = sender->options->super == SUPER_FAKE;
+	struct fs_held held = { .fd = -1 };
+	int result = 0;
 
 	*acl = nothing;
-	if (has_attributes(sender, entry)
-	    && read_acl_of(sender->list, root, strbuf_text(&path), entry, is_default, acl) < 0) {
+	if (has_attributes(sender, entry)) {
+		if ((follows || is_fake) && fs_hold(&held, root, strbuf_text(&path), follows) < 0)
+			held.fd = -1;
+		if (held.fd < 0)
+			result = fs_acl_read(root, strbuf_text(&path), is_default, acl);
+		else
+			result = is_fake ? fs_fake_acl(&held, is_default, acl) : fs_held_acl(&held, is_default, acl);
+	}
+	if (result < 0) {
 		complain(sender, node, entry, "sys_acl_get_file", errno);
 		*acl = nothing;
 	}
+	fs_release(&held);
 	strbuf_free(&path);
 }
 
