@@ -339,7 +339,7 @@ bool flist_locate(struct flist *list, int32_t ndx, struct flist_pos *pos)
 		return flist_locate_numbered(list, ndx, pos);
 	pthread_mutex_lock(&received->lock);
 	if (list->load_order.count) {
-		int32_t node = flist_node_of(list, ndx);
+		int32_t node = list->load_order.items[flist_order_of(list, ndx)];
 		const struct flist_dir *dir = &list->dirs.items[node];
 
 		if (!received->is_permuted || !list->session->inc_recurse || ndx < dir->first_ndx) {
@@ -549,28 +549,6 @@ static void say_entry(const struct flist *list, const char *role, int32_t node, 
 	strbuf_free(&line);
 }
 
-/* Level 3: with indexes and attributes. */
-static void say_entries(const struct flist *list, int32_t node, const char *role)
-{
-	const struct flist_dir *dir = &list->dirs.items[node];
-
-	log_info("[%s] flist start=%d, used=%u, low=0, high=%d", role, dir->first_ndx, dir->count, (int)dir->count - 1);
-	for (uint32_t i = 0; i < dir->count; i++)
-		say_entry(list, role, node, &dir->entries->items[i], dir->first_ndx + (int32_t)i);
-}
-
-/* The same of a list that is only one. */
-static void say_all_entries(struct flist *list, const char *role)
-{
-	int count = (int)list->next_ndx;
-	struct flist_pos pos;
-
-	log_info("[%s] flist start=0, used=%d, low=0, high=%d", role, count, count - 1);
-	for (int32_t ndx = 0; flist_locate(list, ndx, &pos); ndx++)
-		if (pos.entry)
-			say_entry(list, role, pos.dir, pos.entry, ndx);
-}
-
 static void say_names(const struct flist *list, int32_t node)
 {
 	const struct flist_dir *dir = &list->dirs.items[node];
@@ -596,6 +574,7 @@ void flist_debug_node(struct flist *list, int32_t node)
 	bool in_turn = list->session->inc_recurse, is_end = flist_is_complete(list), comes = list->received != NULL;
 	/* The half that reads is done with its first list, the half that gets it with each of them. */
 	bool is_done = in_turn ? comes || !node : is_end;
+	struct flist_pos pos;
 	const char *role = !comes ? "sender" : node && in_turn ? "generator" : "Receiver";
 
 	/* The first node is a directory only if an operand stands for its content. */
@@ -617,10 +596,19 @@ void flist_debug_node(struct flist *list, int32_t node)
 	say_names(list, node);
 	if (comes && is_done)
 		log_info("received %d names", in_turn ? (int)dir->count : list->next_ndx);
-	if (level > 2 && in_turn)
-		say_entries(list, node, role);
-	else if (level > 2 && is_end)
-		say_all_entries(list, role);
+	/* With indexes and attributes: those of the node, or all of a list that is only one. */
+	if (level > 2 && in_turn) {
+		log_info("[%s] flist start=%d, used=%u, low=0, high=%d", role, dir->first_ndx, dir->count, (int)dir->count - 1);
+		for (uint32_t i = 0; i < dir->count; i++)
+			say_entry(list, role, node, &dir->entries->items[i], dir->first_ndx + (int32_t)i);
+	} else if (level > 2 && is_end) {
+		int count = (int)list->next_ndx;
+
+		log_info("[%s] flist start=0, used=%d, low=0, high=%d", role, count, count - 1);
+		for (int32_t ndx = 0; flist_locate(list, ndx, &pos); ndx++)
+			if (pos.entry)
+				say_entry(list, role, pos.dir, pos.entry, ndx);
+	}
 	if (is_done)
 		log_info("%s_file_list done", comes ? "recv" : "send");
 	if (level > 2 && is_done && !comes)

@@ -17,8 +17,8 @@
  * from a peer is the same tree with the same numbers: the reading thread adds nodes, and the thread that works through the list
  * waits for them in flist_load_next.
  *
- * Two threads, after flist_receive_first has returned: the reading one calls flist_receive_next, flist_locate and
- * flist_node_of, the working one everything else of flist.h. Nodes never move and what stands in one that flist_load_next has
+ * Two threads, after flist_receive_first has returned: the reading one calls flist_receive_next and
+ * flist_locate, the working one everything else of flist.h. Nodes never move and what stands in one that flist_load_next has
  * handed out does not change, so it is read without a lock. Nodes come in the order of arrival, which is a depth-first one.
  *
  * An entry of a hard-link group has ENTRY_HARD_LINKED and the key (dev 0, ino N) in its side record, with an N of its own for

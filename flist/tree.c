@@ -190,11 +190,6 @@ size_t flist_order_of(const struct flist *list, int32_t ndx)
 	return low;
 }
 
-int32_t flist_node_of(const struct flist *list, int32_t ndx)
-{
-	return list->load_order.items[flist_order_of(list, ndx)];
-}
-
 void flist_set_pos(struct flist *list, struct flist_pos *pos, int32_t node, uint32_t index)
 {
 	pos->dir = node;
@@ -211,7 +206,7 @@ bool flist_locate_numbered(struct flist *list, int32_t ndx, struct flist_pos *po
 		flist_set_pos(list, pos, list->places.items[ndx].node, list->places.items[ndx].index);
 		return pos->entry != NULL;
 	}
-	int32_t node = flist_node_of(list, ndx);
+	int32_t node = list->load_order.items[flist_order_of(list, ndx)];
 	const struct flist_dir *dir = &list->dirs.items[node];
 
 	if (ndx >= dir->first_ndx) {

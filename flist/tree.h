@@ -108,9 +108,8 @@ void flist_enter_node(struct flist *list, int32_t node, struct flist_parts *deep
 /* The node behind list->walk in the order of the walk, -1 at the end. */
 int32_t flist_next_node(const struct flist *list);
 
-/* Position in load_order of the node whose range holds ndx, loaded or dropped; and that node. */
+/* Position in load_order of the node whose range holds ndx, loaded or dropped. */
 size_t flist_order_of(const struct flist *list, int32_t ndx);
-int32_t flist_node_of(const struct flist *list, int32_t ndx);
 void flist_set_pos(struct flist *list, struct flist_pos *pos, int32_t node, uint32_t index);
 /* flist_locate, as far as nodes and `places` say it. */
 bool flist_locate_numbered(struct flist *list, int32_t ndx, struct flist_pos *pos);
