@@ -101,7 +101,7 @@ struct children {
 	/* Sessions that move fewer bytes in a minute of waiting for their client make room for others, too; 0: none does. */
 	int minimum_rate;
 	int64_t sampled_at;
-	void (*ended)(void *context, int slot, int status); /* is notified of each process before its slot is free; NULL: nobody */
+	void (*ended)(void *context, int slot, int status); /* of each process, before its slot is free; NULL: nobody */
 	void *ended_context;
 };
 
