@@ -94,9 +94,9 @@ static void make_line(struct server_line *line, const struct options *options, i
 static void make_wire(struct connection *connection, const struct options *options)
 {
 	connection->wire = wire_new(connection->in_fd, connection->out_fd);
-	wire_set_timeout(connection->wire, options->timeout);
+	wire_settings(connection->wire)->timeout = options->timeout;
 	wire_set_bwlimit(connection->wire, options->bwlimit);
-	wire_set_stop_at(connection->wire, options->stop_at);
+	wire_settings(connection->wire)->stop_at = options->stop_at;
 }
 
 struct charset *client_charset(const struct options *options)

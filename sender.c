@@ -784,7 +784,7 @@ void sender_run(struct sender_host *host, struct flist *list)
 		if (host->batch) {
 			sender.aside = *session;
 			sender.aside.wire = wire_new_file(-1);
-			wire_set_protocol(sender.aside.wire, session->protocol);
+			wire_settings(sender.aside.wire)->protocol = session->protocol;
 			wire_set_tee_out(sender.aside.wire, batch_write, host->batch);
 		}
 		sender.tokens = token_writer_new(content_session(&sender));

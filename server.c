@@ -206,7 +206,7 @@ static void say_goodbye(void *context, int code)
 {
 	struct server *server = context;
 	struct wire *wire = server->session.wire;
-	int seconds = wire_timeout(wire) ? wire_timeout(wire) : DRAIN_SECONDS;
+	int seconds = wire_settings(wire)->timeout ? wire_settings(wire)->timeout : DRAIN_SECONDS;
 
 	if (server->finished || code == EXIT_OK)
 		return;
@@ -355,7 +355,7 @@ static void set_up(struct server *server)
 	if (!session->is_daemon)
 		setup_exchange_versions(session, &request);
 	/* A client that stalls inside the negotiation is timed out, too. */
-	wire_set_timeout(session->wire, options->timeout);
+	wire_settings(session->wire)->timeout = options->timeout;
 	session->log_through_stream = session->is_daemon || options->stderr_mode == STDERR_CLIENT
 				      || (session->caps.errors_in_stream && !options->stderr_mode_given);
 	server->below = log_set_sink((struct log_sink){ emit, server });
@@ -366,7 +366,7 @@ static void set_up(struct server *server)
 	wire_set_message_handler(session->wire, take_message, server);
 	setup_start_mux(session, options->remove_source_files);
 	wire_set_bwlimit(session->wire, options->bwlimit);
-	wire_set_stop_at(session->wire, options->stop_at);
+	wire_settings(session->wire)->stop_at = options->stop_at;
 	session->max_alloc = options->max_alloc;
 	session_limit_memory(session);
 	if (session->is_daemon && options->timeout > 0 && session->caps.io_timeout)

@@ -141,7 +141,7 @@ static void say_end(void *push_void, int code)
 		wire_send_message_int(wire, MSG_ERROR_EXIT, code);
 	wire_flush(wire);
 	if (push->session.caps.error_exit && code != EXIT_SIGNAL)
-		wire_drain(wire, wire_timeout(wire) ? wire_timeout(wire) : DRAIN_SECONDS);
+		wire_drain(wire, wire_settings(wire)->timeout ? wire_settings(wire)->timeout : DRAIN_SECONDS);
 }
 
 /* Exit hook: how a log of a run that breaks off ends. */
@@ -432,7 +432,8 @@ int client_push(struct options *options, const struct remote *remote, const stru
 	session->is_sender = true;
 	wire_set_message_handler(push->connection.wire, handle_message, push);
 	client_set_up(session, &push->connection, options);
-	wire_set_wait_hook(session->wire, look_for_signal, push);
+	wire_settings(session->wire)->wait_hook = look_for_signal;
+	wire_settings(session->wire)->wait_hook_context = push;
 	exit_push_hook(say_end, push);
 	copy_as_assume(options);
 	options_protect_leftovers(options, push->rules, session->caps.perishable_rules);

@@ -82,7 +82,7 @@ static void write_request(struct pull *pull, struct transfer *transfer, const st
 	}
 	pthread_mutex_lock(&pull->lock);
 	requests_add(&pull->asked, transfer);
-	wire_set_owed(session->wire, true);
+	wire_settings(session->wire)->owed = true;
 	pthread_mutex_unlock(&pull->lock);
 	atomic_store(&pull->has_requests, true);
 	request_write_attrs(session, ndx, item);

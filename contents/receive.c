@@ -404,11 +404,11 @@ void *pull_read(void *pull_void)
 	for (;;) {
 		/* Nothing of a reply has come yet: does the sender owe one? */
 		pthread_mutex_lock(&pull->lock);
-		wire_set_owed(wire, pull->asked.first != NULL);
+		wire_settings(wire)->owed = pull->asked.first != NULL;
 		pthread_mutex_unlock(&pull->lock);
 		int32_t ndx = read_index(pull);
 
-		wire_set_owed(wire, true);
+		wire_settings(wire)->owed = true;
 		if (ndx == NDX_DONE) {
 			if (is_last_done(pull))
 				break;

@@ -58,7 +58,7 @@ void board_set_count(struct board_slot *slot, enum board_count which, uint64_t v
 void board_count_file(struct board_slot *slot);
 /* Bytes that the connection has moved, in and out. */
 uint64_t board_traffic(const struct board_slot *slot);
-/* For wire_set_meter; NULL for NULL. */
+/* For the settings of a connection; NULL for NULL. */
 struct wire_meter *board_meter(struct board_slot *slot);
 
 struct board_view {

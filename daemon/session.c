@@ -473,7 +473,7 @@ void daemon_session_run(struct daemon_session *session)
 	log_set_role("Receiver");
 	log_set_sink(log_file_sink(session->log));
 	session->wire = wire_new(session->in_fd, session->out_fd);
-	wire_set_meter(session->wire, board_meter(session->board));
+	wire_settings(session->wire)->meter = board_meter(session->board);
 	session->low_priority = getpriority(PRIO_PROCESS, 0) + MAKES_WAY_BY;
 	session_take_signals(session);
 

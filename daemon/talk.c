@@ -135,7 +135,8 @@ void session_take_signals(struct daemon_session *session)
 	signal(SIGPIPE, SIG_IGN);
 	signal(SIGXFSZ, SIG_IGN);
 	sigprocmask(SIG_BLOCK, &set, NULL);
-	wire_set_wait_hook(session->wire, check_signals, session);
+	wire_settings(session->wire)->wait_hook = check_signals;
+	wire_settings(session->wire)->wait_hook_context = session;
 }
 
 /* --- one path word --- */

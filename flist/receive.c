@@ -522,7 +522,7 @@ void flist_receive_first(struct flist_receiver *receiver)
 	struct session *session = receiver->session;
 
 	id_maps_init(&receiver->users, &receiver->groups, options, session, receiver->setup.ids);
-	wire_only_listen(session->wire, true);
+	wire_settings(session->wire)->only_listens = true;
 	if (session->inc_recurse) {
 		receive_node(receiver, 0);
 	} else {
@@ -544,7 +544,7 @@ void flist_receive_first(struct flist_receiver *receiver)
 		clear_staged(receiver);
 		flist_received_end(list);
 	}
-	wire_only_listen(session->wire, false);
+	wire_settings(session->wire)->only_listens = false;
 	session->io_error |= list->received->io_error;
 	list->received->shown = list->totals;
 }

@@ -61,7 +61,7 @@ static void message_check(const struct wire *wire, int code, size_t length)
 	bool good = false;
 
 	/* doc/protocol/09-since-3.5.0.md section 2.2: to an older session it is an unknown code. */
-	if (!rule || (code == MSG_BLOCK_STATS && wire->protocol < rule->send_from))
+	if (!rule || (code == MSG_BLOCK_STATS && wire->set.protocol < rule->send_from))
 		die(EXIT_STREAMIO, "unexpected tag %d [%s]", code, log_role());
 	switch (rule->receive) {
 	case TEXT:
@@ -71,10 +71,10 @@ static void message_check(const struct wire *wire, int code, size_t length)
 		good = true;
 		break;
 	case INT32:
-		good = length == 4 && !(code == MSG_IO_TIMEOUT && wire->is_server);
+		good = length == 4 && !(code == MSG_IO_TIMEOUT && wire->set.is_server);
 		break;
 	case INT64:
-		good = length == 8 && wire->is_sender;
+		good = length == 8 && wire->set.is_sender;
 		break;
 	case EMPTY:
 		good = length == 0;
@@ -94,9 +94,9 @@ static void message_check(const struct wire *wire, int code, size_t length)
 /* A peer may only shorten the time-out (doc/protocol/08-security.md section 3.1). */
 static bool adopt_timeout(struct wire *wire, int32_t seconds)
 {
-	if (seconds <= 0 || seconds > IO_TIMEOUT_MAX || (wire->timeout && seconds >= wire->timeout))
+	if (seconds <= 0 || seconds > IO_TIMEOUT_MAX || (wire->set.timeout && seconds >= wire->set.timeout))
 		return false;
-	wire->timeout = seconds;
+	wire->set.timeout = seconds;
 	return true;
 }
 
@@ -219,8 +219,8 @@ enum wire_received wire_receive(struct wire *wire, size_t room_max)
 	}
 	wire->last_piece = (size_t)got;
 	wire->received += (uint64_t)got;
-	if (wire->meter)
-		atomic_store_explicit(&wire->meter->received, wire->received, memory_order_relaxed);
+	if (wire->set.meter)
+		atomic_store_explicit(&wire->set.meter->received, wire->received, memory_order_relaxed);
 	wire->last_io = wire->last_traffic = clock_nanoseconds();
 	wire_input_grew(wire, (size_t)got);
 	wire_check_limits(wire, wire->last_io);

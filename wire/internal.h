@@ -46,8 +46,7 @@ struct wire {
 	int in_fd, out_fd; /* -1: none */
 	bool is_tcp;
 	size_t last_piece; /* bytes of the last read */
-	int protocol;
-	bool is_server, is_sender;
+	struct wire_settings set;
 
 	uint8_t *in;
 	size_t in_capacity, pos, limit, end;
@@ -81,22 +80,15 @@ struct wire {
 
 	_Atomic uint64_t received, sent;
 	uint64_t received_base, sent_base;
-	struct wire_meter *meter;    /* counts both; NULL: nobody asks */
-	atomic_bool owed;            /* the peer keeps the reader of a split connection waiting */
 	uint64_t stream;             /* bytes of data, not of headers and messages, up to `limit` */
 	uint64_t overhead;           /* bytes of headers and messages among what was written */
 
-	atomic_int timeout;      /* seconds */
 	_Atomic int64_t last_io, last_output;  /* CLOCK_MONOTONIC, ns */
 	_Atomic int64_t last_traffic;          /* of bytes other than our keep-alives */
 	bool sends_keep_alive;
-	bool only_listens;       /* no keep-alives go out */
 	_Atomic int64_t deadline; /* CLOCK_MONOTONIC, ns; 0: none */
 	void (*expired)(void *context);
 	void *expired_context;
-	_Atomic time_t stop_at;
-	void (*wait_hook)(void *context);
-	void *wait_hook_context;
 	struct budget budget;    /* what the peer may cost */
 	uint32_t bwlimit;        /* KiB per second */
 	int64_t bw_last;
@@ -111,13 +103,13 @@ static inline bool wire_is_reader(const struct wire *wire)
 
 static inline int64_t wire_keep_alive_interval(const struct wire *wire)
 {
-	return ((int64_t)wire->timeout + 1) / 2 * CLOCK_SECOND;
+	return ((int64_t)wire->set.timeout + 1) / 2 * CLOCK_SECOND;
 }
 
 static inline void wire_run_wait_hook(struct wire *wire)
 {
-	if (wire->wait_hook)
-		wire->wait_hook(wire->wait_hook_context);
+	if (wire->set.wait_hook)
+		wire->set.wait_hook(wire->set.wait_hook_context);
 }
 
 static inline uint8_t *wire_room(struct wire *wire, size_t length)

@@ -34,9 +34,9 @@ static void write_failed(struct wire *wire, int error)
 	wire->frame = NO_FRAME;
 	/* A remote shell that has not come to anything: what it has said, or that it has closed, will be read next. Of any
 	 * other error the peer knows nothing: it waits for what was not sent. */
-	if (!wire->is_server && !wire->received && (error == EPIPE || error == ECONNRESET))
+	if (!wire->set.is_server && !wire->received && (error == EPIPE || error == ECONNRESET))
 		return;
-	if (!wire->is_server && !wire->split) {
+	if (!wire->set.is_server && !wire->split) {
 		/* It says why before it closes, and there is no other way to know than to read on to the end. */
 		int64_t end = clock_nanoseconds() + LAST_WORDS_SECONDS * CLOCK_SECOND;
 
@@ -71,8 +71,8 @@ static ssize_t write_some(struct wire *wire, const struct iovec *iov, int count)
 static void count_sent(struct wire *wire, uint64_t length)
 {
 	wire->sent += length;
-	if (wire->meter)
-		atomic_store_explicit(&wire->meter->sent, wire->sent, memory_order_relaxed);
+	if (wire->set.meter)
+		atomic_store_explicit(&wire->set.meter->sent, wire->sent, memory_order_relaxed);
 	wire->last_io = wire->last_output = clock_nanoseconds();
 	if (!wire->sends_keep_alive)
 		wire->last_traffic = wire->last_io;
@@ -282,7 +282,7 @@ void wire_flush(struct wire *wire)
 
 static bool is_keep_alive_due(const struct wire *wire)
 {
-	return wire->timeout && wire->mux_out && !wire->only_listens
+	return wire->set.timeout && wire->mux_out && !wire->set.only_listens
 	       && clock_nanoseconds() - wire->last_output >= wire_keep_alive_interval(wire);
 }
 
@@ -456,10 +456,10 @@ void wire_send_message(struct wire *wire, enum message_code code, const void *pa
 {
 	const struct message_rule *rule = message_rule((int)code);
 	/* The longest text that every release speaking the protocol takes. */
-	size_t step, most = wire->protocol < 29 ? 1023 : wire->protocol < 30 ? 4096 : TEXT_MAX;
+	size_t step, most = wire->set.protocol < 29 ? 1023 : wire->set.protocol < 30 ? 4096 : TEXT_MAX;
 	const uint8_t *from = payload;
 
-	if (rule && rule->send_from > wire->protocol) {
+	if (rule && rule->send_from > wire->set.protocol) {
 		code = rule->instead;
 		rule = message_rule((int)code);
 	}

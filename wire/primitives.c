@@ -51,7 +51,7 @@ void wire_write_varint(struct wire *wire, int32_t value)
 
 void wire_write_vint30(struct wire *wire, int32_t value)
 {
-	if (wire->protocol < 30)
+	if (wire->set.protocol < 30)
 		wire_write_int(wire, value);
 	else
 		wire_write_varint(wire, value);
@@ -61,7 +61,7 @@ void wire_write_vlong30(struct wire *wire, int64_t value, int min_bytes)
 {
 	uint8_t bytes[ENCODED_MAX + ENCODE_SLACK];
 
-	write_encoded(wire, bytes, wire->protocol < 30 ? encode_longint(bytes, value)
+	write_encoded(wire, bytes, wire->set.protocol < 30 ? encode_longint(bytes, value)
 						       : encode_varlong(bytes, value, (unsigned)min_bytes));
 }
 
@@ -168,12 +168,12 @@ int64_t wire_read_varlong(struct wire *wire, int min_bytes)
 
 int32_t wire_read_vint30(struct wire *wire)
 {
-	return wire->protocol < 30 ? wire_read_int(wire) : wire_read_varint(wire);
+	return wire->set.protocol < 30 ? wire_read_int(wire) : wire_read_varint(wire);
 }
 
 int64_t wire_read_vlong30(struct wire *wire, int min_bytes)
 {
-	return wire->protocol < 30 ? wire_read_longint(wire) : wire_read_varlong(wire, min_bytes);
+	return wire->set.protocol < 30 ? wire_read_longint(wire) : wire_read_varlong(wire, min_bytes);
 }
 
 int32_t wire_read_varint_range(struct wire *wire, int32_t low, int32_t high, const char *field)
@@ -246,7 +246,7 @@ void wire_write_ndx(struct wire *wire, int32_t ndx)
 	uint8_t bytes[6];
 	size_t length = 0;
 
-	if (wire->protocol < 30) {
+	if (wire->set.protocol < 30) {
 		wire_write_int(wire, ndx);
 		return;
 	}
@@ -297,7 +297,7 @@ int32_t wire_read_ndx(struct wire *wire)
 	int64_t magnitude;
 	uint8_t first;
 
-	if (wire->protocol < 30)
+	if (wire->set.protocol < 30)
 		return wire_read_int(wire);
 	first = wire_read_byte(wire);
 	if (first == MARK_DONE)

@@ -306,7 +306,7 @@ void session_set_protocol(struct session *session, int protocol)
 	session->protocol = protocol;
 	session->caps = session_caps_of(protocol);
 	if (session->wire)
-		wire_set_protocol(session->wire, protocol);
+		wire_settings(session->wire)->protocol = protocol;
 }
 
 /* The value of -e: "." or, from a pre-release, "VERSION.SUB", then letters. Returns the letters. */
@@ -630,7 +630,7 @@ void setup_server(struct session *session, const struct setup_request *request)
 	int version, sub;
 
 	session_set_protocol(session, session->protocol);
-	wire_set_server(session->wire, true);
+	wire_settings(session->wire)->is_server = true;
 	check_options(session, request);
 	const char *letters = parse_client_info(request->client_info ? request->client_info : "", &version, &sub);
 
@@ -677,7 +677,7 @@ void setup_start_mux(struct session *session, bool remove_source)
 	bool to_client_framed = true;
 	bool to_server_framed = session->is_server == session->is_sender ? requests_framed : framed;
 
-	wire_set_sender(session->wire, session->is_sender);
+	wire_settings(session->wire)->is_sender = session->is_sender;
 	wire_set_mux_out(session->wire, session->is_server ? to_client_framed : to_server_framed);
 	wire_set_mux_in(session->wire, session->is_server ? to_server_framed : to_client_framed);
 	wire_reset_counts(session->wire);

@@ -35,8 +35,8 @@ void wire_check_limits(struct wire *wire, int64_t now)
 		wire->deadline = 0;
 		wire->expired(wire->expired_context);
 	}
-	if (wire->stop_at && time(NULL) >= wire->stop_at) {
-		wire->stop_at = 0;
+	if (wire->set.stop_at && time(NULL) >= wire->set.stop_at) {
+		wire->set.stop_at = 0;
 		die(EXIT_TIMEOUT, "stopping at requested limit");
 	}
 	wire_run_wait_hook(wire);
@@ -53,7 +53,7 @@ static int64_t idle_start(const struct wire *wire, int64_t wait_start)
 static void time_out(struct wire *wire, int64_t seconds)
 {
 	/* The peer does not read either: whatever is still to be said goes nowhere. */
-	wire->timeout = 0;
+	wire->set.timeout = 0;
 	wire->failed = true;
 	die(EXIT_TIMEOUT, "[%s] io timeout after %" PRId64 " seconds -- exiting", log_role(), seconds);
 }
@@ -64,7 +64,7 @@ static void time_out(struct wire *wire, int64_t seconds)
  */
 void wire_check_silence(struct wire *wire, int64_t wait_start)
 {
-	int64_t most = (int64_t)wire->timeout * (wire->is_server ? SILENCE_FACTOR : SERVER_SILENCE_FACTOR);
+	int64_t most = (int64_t)wire->set.timeout * (wire->set.is_server ? SILENCE_FACTOR : SERVER_SILENCE_FACTOR);
 	int64_t last = wire->last_traffic;
 
 	if (most && (clock_nanoseconds() - (last > wait_start ? last : wait_start)) / CLOCK_SECOND >= most)
@@ -82,11 +82,11 @@ static void lower(int64_t *least, int64_t value)
 /* Milliseconds until something is due; rounded up, so that a wait that has run its time finds it expired. */
 static int wait_milliseconds(const struct wire *wire, int64_t wait_start, int64_t now)
 {
-	int timeout = wire->timeout;
+	int timeout = wire->set.timeout;
 	int64_t least = WAIT_MAX_MS * INT64_C(1000000);
 	int64_t ms;
 
-	if (wire->wait_hook || wire->stop_at || wire->split)
+	if (wire->set.wait_hook || wire->set.stop_at || wire->split)
 		lower(&least, HOOK_MS * INT64_C(1000000));
 	int64_t deadline = wire->deadline;
 
@@ -94,7 +94,7 @@ static int wait_milliseconds(const struct wire *wire, int64_t wait_start, int64_
 		lower(&least, deadline - now);
 	if (timeout) {
 		lower(&least, idle_start(wire, wait_start) + timeout * CLOCK_SECOND - now);
-		if (wire->mux_out && !wire->only_listens && !wire->failed
+		if (wire->mux_out && !wire->set.only_listens && !wire->failed
 		    && now - wire->last_output < wire_keep_alive_interval(wire))
 			lower(&least, wire->last_output + wire_keep_alive_interval(wire) - now);
 	}
@@ -109,7 +109,7 @@ void wire_wait_for(struct wire *wire, int in_fd, int out_fd, int64_t wait_start)
 	int64_t now = clock_nanoseconds();
 
 	wire_check_limits(wire, now);
-	int timeout = wire->timeout;
+	int timeout = wire->set.timeout;
 
 	if (timeout && now - idle_start(wire, wait_start) >= timeout * CLOCK_SECOND)
 		time_out(wire, timeout);
@@ -126,53 +126,16 @@ void wire_wait_for(struct wire *wire, int in_fd, int out_fd, int64_t wait_start)
 	if (poll(fds, 2, wait_milliseconds(wire, wait_start, now)) < 0 && errno != EINTR && errno != EAGAIN)
 		die(EXIT_SOCKETIO, "[%s] poll on the connection failed: %s (%d)", log_role(), strerror(errno), errno);
 	/* A wait for the peer has ended. While a split connection is owed nothing, it is the peer who waits for our disk. */
-	if (wire->meter && ((out_fd >= 0) || !wire->split || wire->owed))
-		atomic_fetch_add_explicit(&wire->meter->waited, (uint64_t)(clock_nanoseconds() - now), memory_order_relaxed);
+	if (wire->set.meter && ((out_fd >= 0) || !wire->split || wire->set.owed))
+		atomic_fetch_add_explicit(&wire->set.meter->waited, (uint64_t)(clock_nanoseconds() - now), memory_order_relaxed);
 	wire_run_wait_hook(wire);
 }
 
 /* --- settings --- */
-
-void wire_set_timeout(struct wire *wire, int seconds)
-{
-	wire->timeout = seconds > 0 ? seconds : 0;
-}
-
-void wire_only_listen(struct wire *wire, bool only_listens)
-{
-	wire->only_listens = only_listens;
-}
-
-int wire_timeout(const struct wire *wire)
-{
-	return wire->timeout;
-}
 
 void wire_set_deadline(struct wire *wire, int64_t monotonic_ns, void (*expired)(void *context), void *context)
 {
 	wire->expired = expired;
 	wire->expired_context = context;
 	wire->deadline = monotonic_ns;
-}
-
-void wire_set_stop_at(struct wire *wire, time_t when)
-{
-	wire->stop_at = when;
-}
-
-void wire_set_wait_hook(struct wire *wire, void (*hook)(void *context), void *context)
-{
-	wire->wait_hook = hook;
-	wire->wait_hook_context = context;
-}
-
-void wire_set_owed(struct wire *wire, bool owed)
-{
-	atomic_store(&wire->owed, owed);
-}
-
-void wire_set_meter(struct wire *wire, struct wire_meter *meter)
-{
-	wire->meter = meter;
-	atomic_store(&wire->owed, true);
 }

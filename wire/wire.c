@@ -123,6 +123,7 @@ static struct wire *new_wire(int in_fd, int out_fd)
 	wire->in = xmalloc(IN_SIZE);
 	wire->out = xmalloc(OUT_SIZE);
 	wire->frame = NO_FRAME;
+	wire->set.owed = true;
 	wire->ndx_in[0] = wire->ndx_out[0] = -1;
 	wire->ndx_in[1] = wire->ndx_out[1] = 1;
 	wire->owner = pthread_self();
@@ -170,19 +171,9 @@ void wire_free(struct wire *wire)
 
 /* --- settings and counts --- */
 
-void wire_set_protocol(struct wire *wire, int protocol)
+struct wire_settings *wire_settings(struct wire *wire)
 {
-	wire->protocol = protocol;
-}
-
-void wire_set_server(struct wire *wire, bool is_server)
-{
-	wire->is_server = is_server;
-}
-
-void wire_set_sender(struct wire *wire, bool is_sender)
-{
-	wire->is_sender = is_sender;
+	return &wire->set;
 }
 
 uint64_t wire_stream_read(const struct wire *wire)

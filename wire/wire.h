@@ -33,11 +33,8 @@ struct wire *wire_new(int in_fd, int out_fd);
 struct wire *wire_new_file(int in_fd);
 void wire_free(struct wire *wire);
 
-void wire_set_protocol(struct wire *wire, int protocol); /* ndx form, longint/varint aliases */
-/* A server refuses IO_TIMEOUT messages. */
-void wire_set_server(struct wire *wire, bool is_server);
-/* A sending side takes BLOCK_STATS messages, from protocol 33 on. */
-void wire_set_sender(struct wire *wire, bool is_sender);
+/* For its users to set, whenever they know. */
+struct wire_settings *wire_settings(struct wire *wire);
 
 /* What the peer of this connection may cost: no limits until somebody sets them. */
 struct budget *wire_budget(struct wire *wire);

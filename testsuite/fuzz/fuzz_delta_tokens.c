@@ -150,7 +150,7 @@ static void receive(void *context)
 static void run(struct round *round, const uint8_t *stream, size_t length)
 {
 	round->session.wire = wire_new_memory(stream, length);
-	wire_set_protocol(round->session.wire, round->session.protocol);
+	wire_settings(round->session.wire)->protocol = round->session.protocol;
 	round->tokens = token_reader_new(&round->session);
 	round->digest = file_digest_new();
 	round->basis_fd = memfd_create("basis", 0);

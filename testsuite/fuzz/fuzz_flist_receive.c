@@ -165,7 +165,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	run.charset = run.options.iconv ? charset_new(run.options.iconv) : NULL;
 	run.session.wire = wire_new_memory(data + 3, size - 3);
 	session_limit_memory(&run.session);
-	wire_set_protocol(run.session.wire, run.session.protocol);
+	wire_settings(run.session.wire)->protocol = run.session.protocol;
 	catch_die(receive, &run);
 	if (run.finished)
 		check_list(&run);

@@ -59,9 +59,9 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 		return 0;
 	run.step = data[0] & 0x3f ? data[0] & 0x3f : 1;
 	run.wire = wire_new_memory(data + 1, size - 1);
-	wire_set_protocol(run.wire, data[0] & 0x40 ? 29 : 33);
-	wire_set_server(run.wire, data[0] & 0x80);
-	wire_set_sender(run.wire, data[0] & 0x20);
+	wire_settings(run.wire)->protocol = data[0] & 0x40 ? 29 : 33;
+	wire_settings(run.wire)->is_server = data[0] & 0x80;
+	wire_settings(run.wire)->is_sender = data[0] & 0x20;
 	wire_set_message_handler(run.wire, handle, &run);
 	wire_set_mux_in(run.wire, true);
 	wire_set_mux_out(run.wire, true);
@@ -69,7 +69,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	run.depth = 0;
 	catch_die(drain, &run);
 	wire_test_output(run.wire, &length);
-	if (wire_timeout(run.wire) < 0 || wire_timeout(run.wire) > 86400)
+	if (wire_settings(run.wire)->timeout < 0 || wire_settings(run.wire)->timeout > 86400)
 		abort();
 	wire_free(run.wire);
 	return 0;

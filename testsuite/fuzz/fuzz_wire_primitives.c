@@ -97,15 +97,15 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	run.kinds = calloc(size, 1);
 	run.in = wire_new_memory(data + 1, size - 1);
 	run.out = wire_new_memory("", 0);
-	wire_set_protocol(run.in, protocol);
-	wire_set_protocol(run.out, protocol);
+	wire_settings(run.in)->protocol = protocol;
+	wire_settings(run.out)->protocol = protocol;
 	catch_die(forth, &run);
 	bytes = wire_test_output(run.out, &length);
 	again = run;
 	again.in = wire_new_memory(bytes, length);
 	again.out = wire_new_memory("", 0);
-	wire_set_protocol(again.in, protocol);
-	wire_set_protocol(again.out, protocol);
+	wire_settings(again.in)->protocol = protocol;
+	wire_settings(again.out)->protocol = protocol;
 	catch_die(back, &again);
 	again_bytes = wire_test_output(again.out, &again_length);
 	if (again.limit || again_length != length || memcmp(again_bytes, bytes, length) != 0)

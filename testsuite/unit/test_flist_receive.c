@@ -135,7 +135,7 @@ static void send_list(struct side *side, const char *const *arguments)
 
 	side->session.wire = wire_new_memory("", 0);
 	side->session.is_sender = true;
-	wire_set_protocol(side->session.wire, side->session.protocol);
+	wire_settings(side->session.wire)->protocol = side->session.protocol;
 	side->list = flist_new(&side->options, &side->session, NULL, NULL, NULL);
 	if (side->charset)
 		flist_set_charset(side->list, side->charset);
@@ -153,7 +153,7 @@ static void start_receiving(struct side *side, const void *bytes, size_t length,
 {
 	side->session.wire = wire_new_memory(bytes, length);
 	session_limit_memory(&side->session);
-	wire_set_protocol(side->session.wire, side->session.protocol);
+	wire_settings(side->session.wire)->protocol = side->session.protocol;
 	side->list = flist_new_received(&side->options, &side->session);
 	side->receiver = flist_receiver_new(side->list, &side->session, &side->options, setup);
 }

@@ -63,7 +63,7 @@ static void receive(struct side *side)
 
 	side->session.wire = wire_new_memory(side->bytes.data, side->bytes.length);
 	session_limit_memory(&side->session);
-	wire_set_protocol(side->session.wire, 32);
+	wire_settings(side->session.wire)->protocol = 32;
 	side->list = flist_new_received(&side->options, &side->session);
 	side->receiver = flist_receiver_new(side->list, &side->session, &side->options, &setup);
 	flist_receive_first(side->receiver);

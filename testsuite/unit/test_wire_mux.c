@@ -42,7 +42,7 @@ static struct wire *framed(const void *bytes, size_t length, struct heard *heard
 {
 	struct wire *wire = wire_new_memory(bytes, length);
 
-	wire_set_protocol(wire, 32);
+	wire_settings(wire)->protocol = 32;
 	wire_set_mux_in(wire, true);
 	if (heard) {
 		memset(heard, 0, sizeof *heard);
@@ -214,12 +214,12 @@ UNIT_TEST(io_timeout_only_shortens)
 		length = put_frame(in, MSG_IO_TIMEOUT, number, 4);
 		length += put_frame(in + length, 0, "Z", 1);
 		wire = framed(in, length, NULL);
-		wire_set_timeout(wire, cases[i].current);
+		wire_settings(wire)->timeout = cases[i].current;
 		wire_read_byte(wire);
-		assert_int_equal(wire_timeout(wire), cases[i].wanted);
+		assert_int_equal(wire_settings(wire)->timeout, cases[i].wanted);
 		wire_free(wire);
 		wire = framed(in, length, NULL);
-		wire_set_server(wire, true);
+		wire_settings(wire)->is_server = true;
 		expect_die(EXIT_STREAMIO, "invalid multi-message 33:4", wire_read_byte(wire));
 		wire_free(wire);
 	}
@@ -262,7 +262,7 @@ UNIT_TEST(mux_may_start_and_end_in_the_middle_of_what_arrived)
 {
 	struct wire *wire = wire_new_memory("R\1\0\0\7FSX", 8);
 
-	wire_set_protocol(wire, 30);
+	wire_settings(wire)->protocol = 30;
 	assert_int_equal(wire_read_byte(wire), 'R');
 	wire_set_mux_in(wire, true);
 	assert_int_equal(wire_read_byte(wire), 'F');
@@ -300,8 +300,8 @@ UNIT_TEST(block_counts_are_for_senders)
 		length += put_frame(in + length, 0, "Z", 1);
 		struct wire *wire = framed(in, length, &heard);
 
-		wire_set_protocol(wire, cases[i].protocol);
-		wire_set_sender(wire, cases[i].is_sender);
+		wire_settings(wire)->protocol = cases[i].protocol;
+		wire_settings(wire)->is_sender = cases[i].is_sender;
 		if (cases[i].words)
 			expect_die(EXIT_STREAMIO, cases[i].words, wire_read_byte(wire));
 		else
@@ -315,8 +315,8 @@ UNIT_TEST(block_counts_are_for_senders)
 		length += put_frame(in + length, 0, "Z", 1);
 		struct wire *wire = framed(in, length, &heard);
 
-		wire_set_protocol(wire, 33);
-		wire_set_sender(wire, true);
+		wire_settings(wire)->protocol = 33;
+		wire_settings(wire)->is_sender = true;
 		wire_read_byte(wire);
 		assert_true((int64_t)decode_int64(heard.last) == values[i].value);
 		wire_free(wire);
@@ -329,7 +329,7 @@ static struct wire *writer(int protocol)
 {
 	struct wire *wire = wire_new_memory("", 0);
 
-	wire_set_protocol(wire, protocol);
+	wire_settings(wire)->protocol = protocol;
 	wire_set_mux_out(wire, true);
 	return wire;
 }
@@ -394,7 +394,7 @@ UNIT_TEST(messages_are_mapped_to_what_the_protocol_knows)
 		wire_free(wire);
 	}
 	wire = wire_new_memory("", 0);
-	wire_set_protocol(wire, 32);
+	wire_settings(wire)->protocol = 32;
 	wire_send_message(wire, MSG_INFO, "raw", 3);
 	assert_output(wire, "");
 	wire_free(wire);
@@ -539,7 +539,7 @@ UNIT_TEST(counts_start_where_they_are_reset)
 	struct wire *wire = wire_new_memory("setup\4\0\0\7\0\0\0\0", 13);
 	char buf[8];
 
-	wire_set_protocol(wire, 32);
+	wire_settings(wire)->protocol = 32;
 	wire_read(wire, buf, 5);
 	wire_write(wire, "hello", 5);
 	wire_set_mux_in(wire, true);

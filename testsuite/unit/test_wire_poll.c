@@ -36,7 +36,7 @@ static struct wire *pair(int *peer)
 
 	assert_int_equal(socketpair(AF_UNIX, SOCK_STREAM, 0, fds), 0);
 	wire = wire_new(fds[0], fds[0]);
-	wire_set_protocol(wire, 32);
+	wire_settings(wire)->protocol = 32;
 	*peer = fds[1];
 	return wire;
 }
@@ -201,7 +201,7 @@ UNIT_TEST(silence_ends_after_the_timeout)
 	int peer;
 
 	wire = pair(&peer);
-	wire_set_timeout(wire, 1);
+	wire_settings(wire)->timeout = 1;
 	expect_die(EXIT_TIMEOUT, "[client] io timeout after 1 seconds -- exiting", wire_read_byte(wire));
 	assert_true(now() - start > 0.95 && now() - start < 2.5);
 	assert_true(cpu() - burnt < 0.3);
@@ -218,8 +218,8 @@ UNIT_TEST(silence_of_a_server)
 
 		wire = pair(&peer);
 		wire_set_mux_out(wire, true);
-		wire_set_timeout(wire, 1);
-		wire_only_listen(wire, listens);
+		wire_settings(wire)->timeout = 1;
+		wire_settings(wire)->only_listens = listens;
 		if (listens)
 			expect_die(EXIT_TIMEOUT, "[client] io timeout after 1 seconds -- exiting", wire_read_byte(wire));
 		else
@@ -247,7 +247,7 @@ UNIT_TEST(any_byte_puts_the_timeout_off)
 	struct wire *wire = pair(&script.fd);
 	pthread_t thread;
 
-	wire_set_timeout(wire, 1);
+	wire_settings(wire)->timeout = 1;
 	assert_int_equal(pthread_create(&thread, NULL, write_slowly, &script), 0);
 	assert_int_equal(wire_read_int(wire), 0x78787878);
 	pthread_join(thread, NULL);
@@ -290,7 +290,7 @@ UNIT_TEST(a_huge_timeout_does_not_spin)
 
 	wire = pair(&peer);
 	wire_set_mux_out(wire, true);
-	wire_set_timeout(wire, INT32_MAX);
+	wire_settings(wire)->timeout = INT32_MAX;
 	wire_set_deadline(wire, nanoseconds_from_now(1.0), expired, NULL);
 	expect_die(EXIT_TIMEOUT, "the handshake took too long", wire_read_byte(wire));
 	assert_true(cpu() - burnt < 0.2);
@@ -306,7 +306,7 @@ UNIT_TEST(keep_alives_go_out_at_half_time)
 
 	wire = pair(&peer);
 	wire_set_mux_out(wire, true);
-	wire_set_timeout(wire, 2);
+	wire_settings(wire)->timeout = 2;
 	wire_set_deadline(wire, nanoseconds_from_now(2.6), expired, NULL);
 	/* Own keep-alives count as traffic: the peer is not timed out. */
 	expect_die(EXIT_TIMEOUT, "the handshake took too long", wire_read_byte(wire));
@@ -326,7 +326,7 @@ UNIT_TEST(keep_alive_is_quiet_until_it_is_due)
 	wire = pair(&peer);
 	fd = (struct pollfd){ .fd = peer, .events = POLLIN };
 	wire_set_mux_out(wire, true);
-	wire_set_timeout(wire, 2);
+	wire_settings(wire)->timeout = 2;
 	for (int i = 0; i < 1000; i++)
 		wire_keep_alive(wire);
 	assert_int_equal(poll(&fd, 1, 0), 0);
@@ -348,7 +348,7 @@ UNIT_TEST(stop_at_ends_the_run)
 	int peer;
 
 	wire = pair(&peer);
-	wire_set_stop_at(wire, time(NULL) + 1);
+	wire_settings(wire)->stop_at = time(NULL) + 1;
 	expect_die(EXIT_TIMEOUT, "stopping at requested limit", wire_read_byte(wire));
 	done(wire, peer);
 }
@@ -366,7 +366,8 @@ UNIT_TEST(the_wait_hook_runs_every_second)
 	double start = now();
 
 	wire = pair(&peer);
-	wire_set_wait_hook(wire, count_call, &calls);
+	wire_settings(wire)->wait_hook = count_call;
+	wire_settings(wire)->wait_hook_context = &calls;
 	expect_die(EXIT_SIGNAL, "told to stop", wire_read_byte(wire));
 	assert_true(now() - start < 2.5);
 	done(wire, peer);

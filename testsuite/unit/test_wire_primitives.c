@@ -28,7 +28,7 @@ static struct wire *wire_of(const char *hex, int protocol)
 	uint8_t bytes[256];
 	struct wire *wire = wire_new_memory(bytes, from_hex(hex, bytes));
 
-	wire_set_protocol(wire, protocol);
+	wire_settings(wire)->protocol = protocol;
 	return wire;
 }
 
@@ -267,7 +267,7 @@ static void check_ndx_stream(const struct ndx_vector *vectors, size_t count)
 		length += from_hex(vectors[i].hex, all + length);
 	}
 	in = wire_new_memory(all, length);
-	wire_set_protocol(in, 30);
+	wire_settings(in)->protocol = 30;
 	for (size_t i = 0; i < count; i++)
 		assert_int_equal(wire_read_ndx(in), vectors[i].ndx);
 	wire_free(in);

@@ -35,11 +35,11 @@ static struct end *new_end(int fd)
 
 	end->fd = fd;
 	end->wire = wire_new(fd, fd);
-	wire_set_protocol(end->wire, 32);
+	wire_settings(end->wire)->protocol = 32;
 	wire_set_mux_in(end->wire, true);
 	wire_set_mux_out(end->wire, true);
 	wire_set_message_handler(end->wire, count_message, end);
-	wire_set_timeout(end->wire, 20);
+	wire_settings(end->wire)->timeout = 20;
 	pthread_mutex_init(&end->lock, NULL);
 	return end;
 }
@@ -150,7 +150,7 @@ UNIT_TEST(a_waiting_reader_sends_for_others)
 	assert_int_equal(socketpair(AF_UNIX, SOCK_STREAM, 0, fds), 0);
 	end = new_end(fds[0]);
 	wire_set_output_lock(end->wire, &end->lock);
-	wire_set_timeout(end->wire, 2);
+	wire_settings(end->wire)->timeout = 2;
 	wire_write_int(end->wire, 42);
 	wire_split(end->wire);
 	wire_send_message_int(end->wire, MSG_SUCCESS, 7);
@@ -233,7 +233,7 @@ UNIT_TEST(a_silent_peer_times_out)
 
 	assert_int_equal(socketpair(AF_UNIX, SOCK_STREAM, 0, fds), 0);
 	end = new_end(fds[0]);
-	wire_set_timeout(end->wire, 1);
+	wire_settings(end->wire)->timeout = 1;
 	wire_split(end->wire);
 	expect_die(30, "io timeout after 1 seconds -- exiting", wire_read_int(end->wire));
 	free_end(end, fds[0]);
