@@ -121,10 +121,11 @@ static void finish_line(struct connection *connection, const struct options *opt
 		struct charset *charset = client_charset(options);
 
 		log_words(options, "protected args", &line->secluded);
-		if (charset)
-			args_to_wire(&line->secluded, charset);
+		args_convert(&line->secluded, charset, true);
 		charset_free(charset);
-		args_write_secluded(connection->wire, &line->secluded);
+		/* The placeholder program name (doc/protocol/01-session.md section 5.4). */
+		args_prepend(&line->secluded, "rsync");
+		args_write(connection->wire, &line->secluded, true);
 	}
 	args_free(&line->seen);
 	args_free(&line->secluded);

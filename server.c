@@ -628,8 +628,7 @@ noreturn void server_main(struct options *options)
 
 		args_read_secluded(server.session.wire, &words);
 		charset = options->iconv ? charset_new(options->iconv) : NULL;
-		if (charset)
-			args_from_wire(&words, charset);
+		args_convert(&words, charset, false);
 		charset_free(charset);
 		args_prepend(&words, "rsync");
 		if (options_parse_secluded(options, (int)words.count, words.items, NULL, &error, &code) != OPTIONS_OK)

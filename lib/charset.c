@@ -41,8 +41,9 @@ void charset_free(struct charset *charset)
 	free(charset);
 }
 
-static bool convert(iconv_t how, const char *text, size_t length, size_t limit, struct strbuf *out)
+bool charset_convert(struct charset *charset, bool to_wire, const char *text, size_t length, size_t limit, struct strbuf *out)
 {
+	iconv_t how = to_wire ? charset->to_wire : charset->from_wire;
 	size_t before = out->length, room = length * 4 + 16;
 	char *input = (char *)text;
 
@@ -59,16 +60,6 @@ static bool convert(iconv_t how, const char *text, size_t length, size_t limit, 
 	out->length = (size_t)(output - out->data);
 	out->data[out->length] = '\0';
 	return true;
-}
-
-bool charset_to_wire(struct charset *charset, const char *text, size_t length, size_t limit, struct strbuf *out)
-{
-	return convert(charset->to_wire, text, length, limit, out);
-}
-
-bool charset_from_wire(struct charset *charset, const char *text, size_t length, size_t limit, struct strbuf *out)
-{
-	return convert(charset->from_wire, text, length, limit, out);
 }
 
 /* --- host names, label by label: IDNA 2008 after the mapping of UTS #46, non-transitional --- */

@@ -19,8 +19,9 @@ void charset_free(struct charset *charset);
 
 /* Append the converted bytes; false with errno (nothing appended) if they cannot be converted or `out` would exceed `limit`
  * bytes. */
-bool charset_to_wire(struct charset *charset, const char *text, size_t length, size_t limit, struct strbuf *out);
-bool charset_from_wire(struct charset *charset, const char *text, size_t length, size_t limit, struct strbuf *out);
+bool charset_convert(struct charset *charset, bool to_wire, const char *text, size_t length, size_t limit, struct strbuf *out);
+#define charset_to_wire(charset, ...) charset_convert((charset), true, __VA_ARGS__)
+#define charset_from_wire(charset, ...) charset_convert((charset), false, __VA_ARGS__)
 
 /* Has this build the library for it? */
 bool idn_is_there(void);

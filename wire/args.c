@@ -81,9 +81,8 @@ void args_read(struct wire *wire, struct args *args, bool nul_terminated)
 {
 	char word[ARGS_MAX_LENGTH + 1];
 
-	while (read_word(wire, word, sizeof word, nul_terminated)) {
+	while (read_word(wire, word, sizeof word, nul_terminated))
 		args_append_limited(args, word, wire_budget(wire));
-	}
 }
 
 void args_read_secluded(struct wire *wire, struct args *args)
@@ -109,53 +108,33 @@ void args_unescape_options(struct args *args)
 	}
 }
 
-/* An empty word would end the list; as the value of an option it is the name of a directory. */
-static void write_word(struct wire *wire, const char *word, char end)
-{
-	if (end == '\n' && strpbrk(word, "\r\n"))
-		die(EXIT_SYNTAX, "an argument with a line break cannot be sent at this protocol: %s", word);
-	if (!*word)
-		word = ".";
-	if (strlen(word) > ARGS_MAX_LENGTH)
-		die(EXIT_SYNTAX, "an argument for the server is longer than %d bytes", ARGS_MAX_LENGTH);
-	wire_write(wire, word, strlen(word));
-	wire_write_byte(wire, (uint8_t)end);
-}
-
 void args_write(struct wire *wire, const struct args *args, bool nul_terminated)
 {
 	char end = nul_terminated ? '\0' : '\n';
 
-	for (size_t i = 0; i < args->count; i++)
-		write_word(wire, args->items[i], end);
+	for (size_t i = 0; i < args->count; i++) {
+		/* An empty word would end the list; as the value of an option it is the name of a directory. */
+		const char *word = *args->items[i] ? args->items[i] : ".";
+
+		if (end == '\n' && strpbrk(word, "\r\n"))
+			die(EXIT_SYNTAX, "an argument with a line break cannot be sent at this protocol: %s", word);
+		if (strlen(word) > ARGS_MAX_LENGTH)
+			die(EXIT_SYNTAX, "an argument for the server is longer than %d bytes", ARGS_MAX_LENGTH);
+		wire_write(wire, word, strlen(word));
+		wire_write_byte(wire, (uint8_t)end);
+	}
 	wire_write_byte(wire, (uint8_t)end);
 }
 
-void args_write_secluded(struct wire *wire, const struct args *args)
+void args_convert(struct args *args, struct charset *charset, bool to_wire)
 {
-	write_word(wire, "rsync", '\0');
-	args_write(wire, args, true);
-}
-
-static void convert(struct args *args, struct charset *charset,
-		    bool (*how)(struct charset *charset, const char *text, size_t length, size_t limit, struct strbuf *out))
-{
-	for (size_t i = 0; i < args->count; i++) {
+	for (size_t i = 0; charset && i < args->count; i++) {
+		const char *item = args->items[i];
 		struct strbuf word = STRBUF_INIT;
 
-		if (!how(charset, args->items[i], strlen(args->items[i]), ARGS_MAX_LENGTH, &word) || !word.data)
+		if (!charset_convert(charset, to_wire, item, strlen(item), ARGS_MAX_LENGTH, &word) || !word.data)
 			continue;
 		free(args->items[i]);
 		args->items[i] = strbuf_detach(&word);
 	}
-}
-
-void args_to_wire(struct args *args, struct charset *charset)
-{
-	convert(args, charset, charset_to_wire);
-}
-
-void args_from_wire(struct args *args, struct charset *charset)
-{
-	convert(args, charset, charset_from_wire);
 }

@@ -35,9 +35,8 @@ void args_append_limited(struct args *args, const char *text, struct budget *bud
 /* Words up to the empty one. nul_terminated: protocol >= 30 and secluded blocks; else LF and CR end a word. Too many:
  * "too many daemon arguments", EXIT_PROTOCOL; too long: EXIT_PROTOCOL (S-008, S-037). */
 void args_read(struct wire *wire, struct args *args, bool nul_terminated);
-/* With --iconv the words of a secluded block travel in UTF-8; what cannot be converted stays as it is. */
-void args_to_wire(struct args *args, struct charset *charset);
-void args_from_wire(struct args *args, struct charset *charset);
+/* With --iconv (charset not NULL) the words of a secluded block travel in UTF-8; what cannot be converted stays as it is. */
+void args_convert(struct args *args, struct charset *charset, bool to_wire);
 /* A secluded block: the placeholder program name is dropped. */
 void args_read_secluded(struct wire *wire, struct args *args);
 /* doc/protocol/01-session.md section 5.3: remove one level of backslashes from every word up to and including the first "."
@@ -47,7 +46,5 @@ void args_unescape_options(struct args *args);
 /* The words of a client to a daemon, each ended by a NUL (protocol >= 30) or LF, then an empty one (doc/protocol/01-session.md
  * section 5.1). */
 void args_write(struct wire *wire, const struct args *args, bool nul_terminated);
-/* A secluded block with the placeholder program name in front (5.4). */
-void args_write_secluded(struct wire *wire, const struct args *args);
 
 #endif
