@@ -196,10 +196,10 @@ void client_set_up(struct session *session, const struct connection *connection,
 	/* Which algorithms the two ends have come to. */
 	if (options->levels.debug[DEBUG_NSTR])
 		log_info("Client%s checksum: %s", negotiates && !options->checksum_choice ? " negotiated" : "",
-			 sum_algorithm_name(session->xfer_sum));
+			 algorithm_name(CHOICE_CHECKSUM, (int)session->xfer_sum));
 	if (options->levels.debug[DEBUG_NSTR] && session->compress != COMPRESS_NONE)
 		log_info("Client%s compress: %s (level %d)", negotiates && !options->compress_choice ? " negotiated" : "",
-			 compress_algorithm_name(session->compress), session->compress_level);
+			 algorithm_name(CHOICE_COMPRESS, (int)session->compress), session->compress_level);
 	setup_start_mux(session, options->remove_source_files);
 }
 

@@ -172,7 +172,7 @@ void options_server_words(const struct options *o, bool we_send, int protocol, s
 	const char *comma = o->iconv ? strchr(o->iconv, ',') : NULL, *log_format = NULL, *choice = o->compress_choice;
 	/* A receiving server reports what our format needs to know: it never prints it. */
 	const char *format = o->out_format ? o->out_format : o->levels.info[INFO_NAME] ? "%n%L" : NULL;
-	enum compress_algorithm algorithm = COMPRESS_NONE;
+	int algorithm = choice ? algorithm_find(CHOICE_COMPRESS, choice, strlen(choice)) : COMPRESS_NONE;
 	bool deletes = we_send && o->delete_when != DELETE_NEVER, has_word;
 
 	if (we_send && format && format_uses(format, 'i'))
@@ -181,7 +181,7 @@ void options_server_words(const struct options *o, bool we_send, int protocol, s
 		log_format = "%o";
 	else if (we_send && format && !o->verbose)
 		log_format = "X";
-	if (choice && !compress_algorithm_parse(choice, &algorithm))
+	if (algorithm < 0)
 		choice = NULL;
 	has_word = algorithm == COMPRESS_ZLIBX || algorithm == COMPRESS_ZLIB;
 	args_append(words, "--server");

@@ -157,9 +157,7 @@ static void finish_output(struct option_parse *parse, struct options *options)
 
 static void check_checksum_name(struct option_parse *parse, const char *name)
 {
-	enum sum_algorithm algorithm;
-
-	if (strcasecmp(name, "auto") != 0 && !sum_algorithm_parse(name, &algorithm))
+	if (strcasecmp(name, "auto") != 0 && algorithm_find(CHOICE_CHECKSUM, name, strlen(name)) < 0)
 		parse_fail_bare(parse, EXIT_UNSUPPORTED, "unknown checksum name: %s", name);
 }
 
@@ -169,7 +167,7 @@ static void finish_algorithms(struct option_parse *parse, struct options *option
 	const char *choice = options->checksum_choice;
 	size_t length = choice ? strcspn(choice, ",") : 0;
 	char *first = choice ? xstrndup(choice, length) : NULL;
-	enum compress_algorithm algorithm = COMPRESS_ZLIB;
+	int algorithm = COMPRESS_ZLIB;
 
 	if (choice)
 		check_checksum_name(parse, first);
@@ -187,7 +185,9 @@ static void finish_algorithms(struct option_parse *parse, struct options *option
 		options->compress_choice = NULL;
 	if (!options->compress_choice && parse->compress_count > 1)
 		options->compress_choice = "zlibx";
-	if (options->compress_choice && !compress_algorithm_parse(options->compress_choice, &algorithm))
+	if (options->compress_choice)
+		algorithm = algorithm_find(CHOICE_COMPRESS, options->compress_choice, strlen(options->compress_choice));
+	if (algorithm < 0)
 		parse_fail_bare(parse, EXIT_UNSUPPORTED, "unknown compress name: %s", options->compress_choice);
 	options->compress_letter = options->compress_choice ? algorithm == COMPRESS_ZLIB : options->compress;
 	if (options->compress_choice || options->compress_level_set)

@@ -104,8 +104,6 @@ int greeting_negotiate(const struct greeting *theirs, int our_version)
 
 /* --- the names of algorithms, and how two peers choose one of each (7.5) --- */
 
-enum choice { CHOICE_CHECKSUM, CHOICE_COMPRESS };
-
 struct name { const char *text; int value; };
 
 /* In the order of preference; SUM_MD4_OLD goes by the name of md4 and is never chosen by name. */
@@ -120,61 +118,28 @@ static const struct name compress_names[] = {
 };
 
 static const struct choice_kind {
+	const char *shown;
 	const struct name *names;
 	const char *variable, *client_list;
 } kinds[] = {
-	[CHOICE_CHECKSUM] = { sum_names, "RSYNC_CHECKSUM_LIST", "xxh128 xxh3 xxh64 md5 md4 sha1" },
-	[CHOICE_COMPRESS] = { compress_names, "RSYNC_COMPRESS_LIST", "zstd lz4 zlibx zlib" },
+	[CHOICE_CHECKSUM] = { "checksum", sum_names, "RSYNC_CHECKSUM_LIST", "xxh128 xxh3 xxh64 md5 md4 sha1" },
+	[CHOICE_COMPRESS] = { "compress", compress_names, "RSYNC_COMPRESS_LIST", "zstd lz4 zlibx zlib" },
 };
 
-/* "checksum", "compress". */
-static const char *choice_name(enum choice choice)
+int algorithm_find(enum choice choice, const char *text, size_t length)
 {
-	return choice == CHOICE_CHECKSUM ? "checksum" : "compress";
+	for (const struct name *name = kinds[choice].names; name->text; name++)
+		if (strlen(name->text) == length && strncasecmp(name->text, text, length) == 0)
+			return name->value;
+	return -1;
 }
 
-static const struct name *find_name(const struct name *names, const char *text, size_t length)
+const char *algorithm_name(enum choice choice, int algorithm)
 {
-	for (; names->text; names++)
-		if (strlen(names->text) == length && strncasecmp(names->text, text, length) == 0)
-			return names;
-	return NULL;
-}
-
-static const char *find_text(const struct name *names, int value)
-{
-	for (; names->text; names++)
-		if (names->value == value)
-			return names->text;
+	for (const struct name *name = kinds[choice].names; name->text; name++)
+		if (name->value == algorithm)
+			return name->text;
 	return "unknown";
-}
-
-bool sum_algorithm_parse(const char *name, enum sum_algorithm *algorithm)
-{
-	const struct name *found = find_name(sum_names, name, strlen(name));
-
-	if (found)
-		*algorithm = (enum sum_algorithm)found->value;
-	return found != NULL;
-}
-
-const char *sum_algorithm_name(enum sum_algorithm algorithm)
-{
-	return find_text(sum_names, (int)algorithm);
-}
-
-bool compress_algorithm_parse(const char *name, enum compress_algorithm *algorithm)
-{
-	const struct name *found = find_name(compress_names, name, strlen(name));
-
-	if (found)
-		*algorithm = (enum compress_algorithm)found->value;
-	return found != NULL;
-}
-
-const char *compress_algorithm_name(enum compress_algorithm algorithm)
-{
-	return find_text(compress_names, (int)algorithm);
 }
 
 /* The next word of a blank-separated list; its length, 0 at the end. */
@@ -184,35 +149,27 @@ static size_t next_word(const char **list)
 	return strcspn(*list, " \t\r\n");
 }
 
-static const char *value_from_list(enum choice choice, const char *list, int value)
-{
-	const struct name *found;
-	size_t length;
-
-	for (; (length = next_word(&list)) > 0; list += length) {
-		found = find_name(kinds[choice].names, list, length);
-		if (found && found->value == value)
-			return list;
-	}
-	return NULL;
-}
-
 /* Does the list have the algorithm (enum sum_algorithm or enum compress_algorithm), also by an alias? */
 static bool choice_list_has(enum choice choice, const char *list, int value)
 {
-	return value_from_list(choice, list, value) != NULL;
+	size_t length;
+
+	for (; (length = next_word(&list)) > 0; list += length)
+		if (algorithm_find(choice, list, length) == value)
+			return true;
+	return false;
 }
 
 /* The first of the client's names that the server has too; -1: nothing in common. */
 static int choice_by_client_order(enum choice choice, const char *client_list, const char *server_list)
 {
-	const struct name *found;
 	size_t length;
 
 	for (; (length = next_word(&client_list)) > 0; client_list += length) {
-		found = find_name(kinds[choice].names, client_list, length);
-		if (found && choice_list_has(choice, server_list, found->value))
-			return found->value;
+		int value = algorithm_find(choice, client_list, length);
+
+		if (value >= 0 && choice_list_has(choice, server_list, value))
+			return value;
 	}
 	return -1;
 }
@@ -224,7 +181,6 @@ static int choice_by_client_order(enum choice choice, const char *client_list, c
 static bool choice_our_list(struct strbuf *list, enum choice choice, bool is_server)
 {
 	struct strbuf wanted = STRBUF_INIT;
-	const struct name *found;
 	const char *word;
 	size_t length;
 
@@ -249,12 +205,11 @@ static bool choice_our_list(struct strbuf *list, enum choice choice, bool is_ser
 		return false;
 	}
 	for (; (length = next_word(&word)) > 0; word += length) {
-		found = find_name(kinds[choice].names, word, length);
-		if (!found || choice_list_has(choice, strbuf_text(list), found->value))
+		int value = algorithm_find(choice, word, length);
+
+		if (value < 0 || choice_list_has(choice, strbuf_text(list), value))
 			continue;
-		if (list->length)
-			strbuf_add_char(list, ' ');
-		strbuf_add_string(list, find_text(kinds[choice].names, found->value));
+		strbuf_addf(list, "%s%s", list->length ? " " : "", algorithm_name(choice, value));
 	}
 	if (!list->length)
 		strbuf_add_string(list, "INVALID");
@@ -265,7 +220,7 @@ static bool choice_our_list(struct strbuf *list, enum choice choice, bool is_ser
 /* "Failed to negotiate a checksum choice." and both lists, EXIT_UNSUPPORTED. */
 static _Noreturn void choice_failed(enum choice choice, bool is_server, const char *ours, const char *theirs)
 {
-	log_error("Failed to negotiate a %s choice.", choice_name(choice));
+	log_error("Failed to negotiate a %s choice.", kinds[choice].shown);
 	log_error("%s list: %s", is_server ? "Client" : "Server", theirs);
 	log_error("%s list: %s", is_server ? "Server" : "Client", ours);
 	exit_with(EXIT_UNSUPPORTED);
@@ -446,16 +401,11 @@ static bool is_auto(const char *choice)
 
 static enum sum_algorithm parse_sum(const char *name, size_t length)
 {
-	enum sum_algorithm algorithm;
-	char text[64];
+	int algorithm = algorithm_find(CHOICE_CHECKSUM, name, length);
 
-	if (length < sizeof text) {
-		memcpy(text, name, length);
-		text[length] = '\0';
-		if (sum_algorithm_parse(text, &algorithm))
-			return algorithm;
-	}
-	die(EXIT_UNSUPPORTED, "unknown checksum name: %.*s", (int)(length < 256 ? length : 256), name);
+	if (algorithm < 0)
+		die(EXIT_UNSUPPORTED, "unknown checksum name: %.*s", (int)(length < 256 ? length : 256), name);
+	return (enum sum_algorithm)algorithm;
 }
 
 /* An algorithm that was not negotiated must not be one that the environment's list leaves out. */
@@ -468,11 +418,9 @@ static void check_against_list(const struct session *session, const struct setup
 	bool good = !restricted || (option_value && !session->is_server) || choice_list_has(choice, strbuf_text(&list), value);
 
 	if (!good && !option_value)
-		choice_failed(choice, session->is_server, strbuf_text(&list), choice == CHOICE_CHECKSUM ?
-			      sum_algorithm_name((enum sum_algorithm)value) :
-			      compress_algorithm_name((enum compress_algorithm)value));
+		choice_failed(choice, session->is_server, strbuf_text(&list), algorithm_name(choice, value));
 	if (!good)
-		die(EXIT_UNSUPPORTED, "Your --%s-choice value (%s) was refused by the server.", choice_name(choice),
+		die(EXIT_UNSUPPORTED, "Your --%s-choice value (%s) was refused by the server.", kinds[choice].shown,
 		    option_value);
 	strbuf_free(&list);
 }
@@ -483,7 +431,7 @@ static void write_list(struct session *session, const struct setup_request *requ
 
 	our_list(session, request, &ours, choice);
 	if (ours.length > LIST_MAX)
-		die(EXIT_UNSUPPORTED, "our list of %s names is longer than %d bytes", choice_name(choice), LIST_MAX);
+		die(EXIT_UNSUPPORTED, "our list of %s names is longer than %d bytes", kinds[choice].shown, LIST_MAX);
 	wire_write_vstring(session->wire, ours.data, ours.length);
 	strbuf_free(&ours);
 }
@@ -525,8 +473,10 @@ static bool has_own_order(enum choice choice)
 	return own;
 }
 
-static void write_name(struct session *session, const char *name)
+static void write_name(struct session *session, enum choice choice, int algorithm)
 {
+	const char *name = algorithm_name(choice, algorithm);
+
 	wire_write_vstring(session->wire, name, strlen(name));
 }
 
@@ -541,9 +491,9 @@ static void negotiate(struct session *session, const struct setup_request *reque
 		 */
 		read_lists(session, request, sums, compress);
 		if (sums)
-			write_name(session, sum_algorithm_name(session->xfer_sum));
+			write_name(session, CHOICE_CHECKSUM, (int)session->xfer_sum);
 		if (compress)
-			write_name(session, compress_algorithm_name(session->compress));
+			write_name(session, CHOICE_COMPRESS, (int)session->compress);
 		return;
 	}
 	if (sums)
@@ -600,9 +550,12 @@ static void choose_algorithms(struct session *session, const struct setup_reques
 		check_against_list(session, request, CHOICE_CHECKSUM, (int)session->file_sum, choice);
 	}
 	if (request->compress && !auto_compress) {
-		if (!compress_algorithm_parse(request->compress_choice, &session->compress))
+		int found = algorithm_find(CHOICE_COMPRESS, request->compress_choice, strlen(request->compress_choice));
+
+		if (found < 0)
 			die(EXIT_UNSUPPORTED, "unknown compress name: %s", request->compress_choice);
-		check_against_list(session, request, CHOICE_COMPRESS, (int)session->compress, request->compress_choice);
+		session->compress = (enum compress_algorithm)found;
+		check_against_list(session, request, CHOICE_COMPRESS, found, request->compress_choice);
 	}
 	if (session->varint_flags && !request->from_batch) {
 		negotiate(session, request, auto_sum, auto_compress);
@@ -647,23 +600,16 @@ void setup_server(struct session *session, const struct setup_request *request)
 	wire_write_int(session->wire, session->seed);
 }
 
-/* Servers before 3.2.0 write one byte, which reads the same. A list in parts is for those who have offered to take it. */
-static uint32_t read_compat(struct session *session, const struct setup_request *request)
-{
-	uint32_t compat = (uint32_t)wire_read_varint(session->wire) & CF_KNOWN;
-
-	if ((compat & CF_INC_RECURSE) && request->from_batch && request->needs_whole_list)
-		die(EXIT_SYNTAX, "Incompatible options specified for inc-recursive batch file.");
-	if ((compat & CF_INC_RECURSE) && !request->from_batch && !may_inc_recurse(session, request))
-		die(EXIT_SYNTAX, "the server wants incremental recursion, which this side has not offered");
-	return compat;
-}
-
 void setup_client(struct session *session, const struct setup_request *request)
 {
 	session_set_protocol(session, session->protocol);
 	check_options(session, request);
-	session->compat = session->caps.compat_flags ? read_compat(session, request) : 0;
+	/* Servers before 3.2.0 write one byte, which reads the same. A list in parts is for those who have offered to take it. */
+	session->compat = session->caps.compat_flags ? (uint32_t)wire_read_varint(session->wire) & CF_KNOWN : 0;
+	if ((session->compat & CF_INC_RECURSE) && request->from_batch && request->needs_whole_list)
+		die(EXIT_SYNTAX, "Incompatible options specified for inc-recursive batch file.");
+	if ((session->compat & CF_INC_RECURSE) && !request->from_batch && !may_inc_recurse(session, request))
+		die(EXIT_SYNTAX, "the server wants incremental recursion, which this side has not offered");
 	apply_compat(session, request);
 	choose_algorithms(session, request);
 	session->seed = wire_read_int(session->wire);

@@ -28,11 +28,11 @@ enum greeting_error greeting_parse(struct greeting *greeting, const char *line);
 /* The version both sides then use; 0 if the peer's is not in 20..40 or the result is below PROTOCOL_MIN. */
 int greeting_negotiate(const struct greeting *theirs, int our_version);
 
-/* "xxh64", also by alias ("xxhash"), case-insensitive. false if unknown. */
-bool sum_algorithm_parse(const char *name, enum sum_algorithm *algorithm);
-const char *sum_algorithm_name(enum sum_algorithm algorithm);
-bool compress_algorithm_parse(const char *name, enum compress_algorithm *algorithm);
-const char *compress_algorithm_name(enum compress_algorithm algorithm);
+/* Algorithms of a kind: enum sum_algorithm, enum compress_algorithm. */
+enum choice { CHOICE_CHECKSUM, CHOICE_COMPRESS };
+/* "xxh64", also by alias ("xxhash"), case-insensitive. -1 if unknown. */
+int algorithm_find(enum choice choice, const char *text, size_t length);
+const char *algorithm_name(enum choice choice, int algorithm);
 
 /* What a version of the protocol has. */
 struct session_caps session_caps_of(int protocol);
