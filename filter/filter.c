@@ -115,8 +115,8 @@ static void scan_parents(struct filter_list *list, struct merge *merge, const ch
 	struct strbuf dir = STRBUF_INIT;
 
 	if (merge->directory[0] != '/')
-		add_clean_path(&dir, first);
-	add_clean_path(&dir, merge->directory);
+		strbuf_add_clean(&dir, first);
+	strbuf_add_clean(&dir, merge->directory);
 	char *parent = xstrdup(first);
 	size_t length = dir.length, activated = list->merges.count;
 	bool scans = is_ancestor(strbuf_text(&dir), length, first) && !(merge->flags & RULE_NO_INHERIT);
@@ -217,7 +217,7 @@ void filter_set_base(struct filter_list *list, const char *base)
 	/* ".." is taken out of a module's only: elsewhere it may stand behind a symlink. */
 	if (list->setup.daemon_rules) {
 		strbuf_reset(&list->scan_base);
-		add_clean_path(&list->scan_base, base);
+		strbuf_add_clean(&list->scan_base, base);
 		return;
 	}
 	strbuf_add_components(&clean, base);
@@ -237,8 +237,8 @@ void filter_set_dir(struct filter_list *list, const char *dir)
 		return;
 	if (list->setup.daemon_rules) {
 		if (*dir != '/')
-			add_clean_path(&full, strbuf_text(&list->scan_base));
-		add_clean_path(&full, dir);
+			strbuf_add_clean(&full, strbuf_text(&list->scan_base));
+		strbuf_add_clean(&full, dir);
 		dir = strbuf_text(&full);
 	}
 	enter_directory(list, dir);
@@ -388,7 +388,7 @@ bool filter_hides_path(struct filter_list *list, const char *path, bool is_dir)
 	if (!list->rules.rules.count)
 		return false;
 	strbuf_reset(clean);
-	add_clean_path(clean, path);
+	strbuf_add_clean(clean, path);
 	/* The scan may be elsewhere, and goes on from there. */
 	char *dir = list->levels.count ? xstrdup(strbuf_text(&list->dir)) : NULL;
 	/* What is spelled like this can only be a directory. */

@@ -320,23 +320,3 @@ void list_leave_all(struct filter_list *list)
 		list_leave(list);
 	strbuf_reset(&list->dir);
 }
-
-/* --- full paths --- */
-
-void add_clean_path(struct strbuf *full, const char *path)
-{
-	while (*path) {
-		size_t length = strcspn(path, "/");
-		bool is_up = length == 2 && path[0] == '.' && path[1] == '.';
-		if (is_up && full->length) {
-			const char *slash = memrchr(full->data, '/', full->length);
-			strbuf_truncate(full, slash ? (size_t)(slash - full->data) : 0);
-		} else if (length && !is_up && !(length == 1 && path[0] == '.')) {
-			if (full->length)
-				strbuf_add_char(full, '/');
-			strbuf_add(full, path, length);
-		}
-		path += length;
-		path += *path == '/';
-	}
-}

@@ -170,7 +170,4 @@ static inline const char *merge_base_name(const char *name)
 void list_leave(struct filter_list *list);
 void list_leave_all(struct filter_list *list);
 
-/* Append the components of `path` to a full path, resolving "." and "..", which does not climb above the root. */
-void add_clean_path(struct strbuf *full, const char *path);
-
 #endif

@@ -296,8 +296,8 @@ int open_inner_merge(struct filter_list *list, const struct segment *outer, cons
 	struct strbuf full = STRBUF_INIT, path = STRBUF_INIT;
 
 	if (name[0] != '/')
-		add_clean_path(&full, strchr(name, '/') ? outer->dir : base);
-	add_clean_path(&full, name);
+		strbuf_add_clean(&full, strchr(name, '/') ? outer->dir : base);
+	strbuf_add_clean(&full, name);
 	const char *text = strbuf_text(&full);
 
 	bool below_base =

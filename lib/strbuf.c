@@ -111,6 +111,24 @@ void strbuf_add_components(struct strbuf *sb, const char *path)
 	}
 }
 
+void strbuf_add_clean(struct strbuf *full, const char *path)
+{
+	while (*path) {
+		size_t length = strcspn(path, "/");
+		bool is_up = length == 2 && path[0] == '.' && path[1] == '.';
+		if (is_up && full->length) {
+			const char *slash = memrchr(full->data, '/', full->length);
+			strbuf_truncate(full, slash ? (size_t)(slash - full->data) : 0);
+		} else if (length && !is_up && !(length == 1 && path[0] == '.')) {
+			if (full->length)
+				strbuf_add_char(full, '/');
+			strbuf_add(full, path, length);
+		}
+		path += length;
+		path += *path == '/';
+	}
+}
+
 char *strbuf_detach(struct strbuf *sb)
 {
 	char *data;

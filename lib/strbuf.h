@@ -32,6 +32,8 @@ void strbuf_vaddf(struct strbuf *sb, const char *fmt, va_list args) __attribute_
 void strbuf_add_path(struct strbuf *sb, const char *name);
 /* Add the components of a path but ".", with a "/" before each that does not follow one or stand at the beginning. */
 void strbuf_add_components(struct strbuf *sb, const char *path);
+/* The same of a full path without slashes at the ends, resolving "..", which does not climb above the root. */
+void strbuf_add_clean(struct strbuf *full, const char *path);
 /* Give the bytes away (malloc'ed, NUL-terminated) and reset to STRBUF_INIT. */
 char *strbuf_detach(struct strbuf *sb);
 
