@@ -8,6 +8,7 @@
 #include "lib/alloc.h"
 #include "lib/exit.h"
 #include "lib/log.h"
+#include "lib/strbuf.h"
 
 enum {
 	DELETE_STAT_MAX = 1 << 28,
@@ -35,31 +36,15 @@ void request_read_attrs(struct session *session, struct item_attrs *item)
 	item->xname_length = wire_read_vstring(wire, item->xname, sizeof item->xname, "extra name");
 	if (item->basis >= BASIS_FUZZY) {
 		/* "../../a//b/" becomes "a/b/": a name that cannot climb. What is left of nothing is ".". */
-		char *to = item->xname, *from = item->xname;
-		size_t length;
-		bool slash;
+		const char *slash = strrchr(item->xname, '/'), *last = slash ? slash + 1 : item->xname;
+		bool is_directory = !*last || !strcmp(last, ".") || !strcmp(last, "..");
+		struct strbuf clean = STRBUF_INIT;
 
-		while (*from) {
-			length = strcspn(from, "/");
-			slash = from[length] == '/';
-			if (length == 2 && from[0] == '.' && from[1] == '.') {
-				/* One component back, if there is one. */
-				if (to > item->xname)
-					to--;
-				while (to > item->xname && to[-1] != '/')
-					to--;
-			} else if (length && !(length == 1 && from[0] == '.')) {
-				memmove(to, from, length);
-				to += length;
-				if (slash)
-					*to++ = '/';
-			}
-			from += length + slash;
-		}
-		if (to == item->xname)
-			*to++ = '.';
-		*to = '\0';
-		item->xname_length = strlen(item->xname);
+		strbuf_add_clean(&clean, item->xname);
+		strbuf_add_string(&clean, !clean.length ? "." : is_directory ? "/" : "");
+		item->xname_length = clean.length;
+		memcpy(item->xname, clean.data, clean.length + 1);
+		strbuf_free(&clean);
 	}
 }
 
