@@ -57,7 +57,6 @@ static void add_open_file(const struct target *outer, int fd, uint16_t flags)
 
 	while (reader_next(reader, &parsed))
 		add_parsed(&target, &parsed);
-	reader_free(reader);
 }
 
 /* --- the rules of CVS, 4.4 --- */

@@ -77,25 +77,7 @@ static void add_modern(const struct rule *rule, uint16_t flags, struct strbuf *t
 	for (size_t i = 0; i < sizeof wire_modifiers / sizeof wire_modifiers[0]; i++)
 		if ((flags & wire_modifiers[i].flag) && !(flags & wire_modifiers[i].not))
 			strbuf_add_char(text, wire_modifiers[i].letter);
-	strbuf_add_char(text, ' ');
-	strbuf_add_string(text, rule->pattern);
-	strbuf_add_string(text, flags & RULE_DIR_ONLY ? "/" : "");
-}
-
-/* Below protocol 29: a pattern, with a prefix only where one is needed. */
-static void add_classic(const struct sending *sending, const struct rule *rule, uint16_t flags, struct strbuf *text)
-{
-	const char *pattern = rule->pattern;
-	bool looks_prefixed = (pattern[0] == '-' || pattern[0] == '+') && pattern[1] == ' ';
-
-	/* The old peer takes "!" for "clear" (4.18 no. 8). */
-	if (rule->action == ACTION_DIR_MERGE || (flags & (RULE_ABSOLUTE | RULE_NEGATE | RULE_XATTR))
-	    || (sending->is_sender && sending->delete_excluded && (flags & RULE_RECEIVER))
-	    || (rule->action == ACTION_EXCLUDE && !strcmp(pattern, "!") && !(flags & RULE_DIR_ONLY)))
-		refuse_modern();
-	strbuf_add_string(text, rule->action == ACTION_INCLUDE ? "+ " : looks_prefixed ? "- " : "");
-	strbuf_add_string(text, pattern);
-	strbuf_add_string(text, flags & RULE_DIR_ONLY ? "/" : "");
+	strbuf_addf(text, " %s%s", rule->pattern, flags & RULE_DIR_ONLY ? "/" : "");
 }
 
 static void send_rule(const struct sending *sending, const struct rule *rule)
@@ -110,10 +92,20 @@ static void send_rule(const struct sending *sending, const struct rule *rule)
 			refuse_modern();
 		flags &= (uint16_t)~RULE_PERISHABLE;
 	}
-	if (sending->caps.modern_filters)
+	if (sending->caps.modern_filters) {
 		add_modern(rule, flags, &text);
-	else
-		add_classic(sending, rule, flags, &text);
+	} else {
+		/* A pattern, with a prefix only where one is needed. The old peer takes "!" for "clear" (4.18 no. 8). */
+		const char *pattern = rule->pattern;
+		bool looks_prefixed = (pattern[0] == '-' || pattern[0] == '+') && pattern[1] == ' ';
+
+		if (rule->action == ACTION_DIR_MERGE || (flags & (RULE_ABSOLUTE | RULE_NEGATE | RULE_XATTR))
+		    || (sending->is_sender && sending->delete_excluded && (flags & RULE_RECEIVER))
+		    || (rule->action == ACTION_EXCLUDE && !strcmp(pattern, "!") && !(flags & RULE_DIR_ONLY)))
+			refuse_modern();
+		strbuf_addf(&text, "%s%s%s", rule->action == ACTION_INCLUDE ? "+ " : looks_prefixed ? "- " : "", pattern,
+			    flags & RULE_DIR_ONLY ? "/" : "");
+	}
 	if (sending->lines) {
 		if (memchr(text.data, '\n', text.length))
 			die(EXIT_SYNTAX, "a filter rule with a newline cannot be kept with a batch");

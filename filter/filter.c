@@ -53,23 +53,18 @@ bool filter_has_merges(const struct filter_list *list)
 
 /* --- per-directory merge files, 4.10: reading one --- */
 
-/* A directory in which merge files are looked for. */
-struct place {
-	const char *full;     /* full path, no slashes at the ends */
-	const char *transfer; /* transfer name; NULL: only the full path counts (parent scans) */
-};
-
-/* The rules of the merge's file in `place`, inheriting those in force; NULL if there is no file. Sets merge->current. */
-static struct segment *read_merge(struct filter_list *list, struct merge *merge, const struct place *place)
+/* The rules of the merge's file in the directory `dir` (full path, no slashes at the ends), inheriting those in force; NULL if
+ * there is no file. Sets merge->current. transfer: its transfer name; NULL: only the full path counts (parent scans). */
+static struct segment *read_merge(struct filter_list *list, struct merge *merge, const char *dir, const char *transfer)
 {
 	struct segment *inherited = merge->flags & RULE_NO_INHERIT ? NULL : merge->current, *segment = NULL;
 	struct strbuf full = STRBUF_INIT, path = STRBUF_INIT;
 	/* A module's rules know its root only. */
-	bool below_base = place->transfer && place->transfer[0] != '/' && !list->setup.daemon_rules;
+	bool below_base = transfer && transfer[0] != '/' && !list->setup.daemon_rules;
 
-	strbuf_add_string(&full, place->full);
+	strbuf_add_string(&full, dir);
 	strbuf_add_path(&full, merge->base_name);
-	strbuf_add_string(&path, below_base ? place->transfer : "/");
+	strbuf_add_string(&path, below_base ? transfer : "/");
 	strbuf_add_path(&path, below_base ? merge->base_name : strbuf_text(&full));
 	int fd = open_rule_file(list, below_base ? FILTER_AT_BASE : FILTER_AT_ROOT, strbuf_text(&path), strbuf_text(&full));
 
@@ -77,8 +72,8 @@ static struct segment *read_merge(struct filter_list *list, struct merge *merge,
 	if (fd >= 0) {
 		segment = xcalloc(1, sizeof *segment);
 		segment->inherited = inherited;
-		segment->dir = xstrdup(place->full);
-		segment->dir_length = strlen(place->full);
+		segment->dir = xstrdup(dir);
+		segment->dir_length = strlen(dir);
 		segment->base_name = merge->label ? merge->label : merge->base_name;
 		char *shown = merge->label ? xstrdup(merge->label) : xasprintf("/%s", strbuf_text(&full));
 		struct origin origin = { .label = shown, .is_secret = merge->label != NULL };
@@ -93,9 +88,9 @@ static struct segment *read_merge(struct filter_list *list, struct merge *merge,
 }
 
 /* Read a file whose rules are kept as long as the merge is active, though they may be in force for less. */
-static void read_to_keep(struct filter_list *list, struct merge *merge, const struct place *place)
+static void read_to_keep(struct filter_list *list, struct merge *merge, const char *dir, const char *transfer)
 {
-	struct segment *segment = read_merge(list, merge, place);
+	struct segment *segment = read_merge(list, merge, dir, transfer);
 
 	if (segment)
 		vec_push(&merge->scanned, segment);
@@ -124,13 +119,12 @@ static void scan_parents(struct filter_list *list, struct merge *merge, const ch
 	free(merge->directory);
 	merge->directory = NULL;
 	while (scans && first[length]) {
-		struct place place = { .full = parent };
 		parent[length] = '\0';
-		read_to_keep(list, merge, &place);
+		read_to_keep(list, merge, parent, NULL);
 		for (size_t i = activated; i < list->merges.count; i++) {
 			free(list->merges.items[i]->directory);
 			list->merges.items[i]->directory = NULL;
-			read_to_keep(list, list->merges.items[i], &place);
+			read_to_keep(list, list->merges.items[i], parent, NULL);
 		}
 		parent[length] = first[length];
 		length += first[length] == '/';
@@ -147,8 +141,6 @@ static void enter(struct filter_list *list, const char *transfer)
 	char *full = transfer[0] == '/' ? xstrdup(transfer + 1)
 					: xasprintf("%s%s%s", strbuf_text(&list->base),
 						    list->base.length && *transfer ? "/" : "", transfer);
-	struct place place = { .full = full, .transfer = transfer };
-
 	size_t merges = list->merges.count;
 	struct level level = {
 		.dir_length = strlen(transfer),
@@ -164,9 +156,9 @@ static void enter(struct filter_list *list, const char *transfer)
 		if (merge->directory)
 			scan_parents(list, merge, full);
 		if (i < merges)
-			level.created[i] = read_merge(list, merge, &place);
+			level.created[i] = read_merge(list, merge, full, transfer);
 		else
-			read_to_keep(list, merge, &place);
+			read_to_keep(list, merge, full, transfer);
 	}
 	free(full);
 }
@@ -359,27 +351,6 @@ static bool hides(struct filter_list *list, const char *path, size_t length, boo
 	return excludes(list, &subject, RULE_IDLE);
 }
 
-/* Every directory on the way, and the path. With per-directory files those of each directory hold for the names in it. */
-static bool hides_way(struct filter_list *list, struct strbuf *path, bool is_dir)
-{
-	size_t parent = 0;
-
-	for (size_t i = 1; i <= path->length; i++) {
-		if (i < path->length && path->data[i] != '/')
-			continue;
-		if (list->merges.count) {
-			char *dir = xstrndup(path->data, parent);
-
-			enter_directory(list, dir);
-			free(dir);
-		}
-		if (hides(list, path->data, i, i < path->length || is_dir))
-			return true;
-		parent = i;
-	}
-	return false;
-}
-
 bool filter_hides_path(struct filter_list *list, const char *path, bool is_dir)
 {
 	const char *slash = strrchr(path, '/'), *last = slash ? slash + 1 : path;
@@ -391,9 +362,24 @@ bool filter_hides_path(struct filter_list *list, const char *path, bool is_dir)
 	strbuf_add_clean(clean, path);
 	/* The scan may be elsewhere, and goes on from there. */
 	char *dir = list->levels.count ? xstrdup(strbuf_text(&list->dir)) : NULL;
-	/* What is spelled like this can only be a directory. */
-	bool hidden = hides_way(list, clean, is_dir || !*last || !strcmp(last, ".") || !strcmp(last, ".."));
+	bool hidden = false;
+	size_t parent = 0;
 
+	/* What is spelled like this can only be a directory. */
+	is_dir = is_dir || !*last || !strcmp(last, ".") || !strcmp(last, "..");
+	/* Every directory on the way, and the path. With per-directory files those of each directory hold for the names in it. */
+	for (size_t i = 1; i <= clean->length && !hidden; i++) {
+		if (i < clean->length && clean->data[i] != '/')
+			continue;
+		if (list->merges.count) {
+			char *above = xstrndup(clean->data, parent);
+
+			enter_directory(list, above);
+			free(above);
+		}
+		hidden = hides(list, clean->data, i, i < clean->length || is_dir);
+		parent = i;
+	}
 	if (dir)
 		enter_directory(list, dir);
 	free(dir);

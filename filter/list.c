@@ -13,25 +13,6 @@
 
 /* --- the pattern --- */
 
-/* Patterns that need only the last component. Most rules are of the first two kinds. */
-static void prepare_name(struct rule *rule, bool wild)
-{
-	const char *match = rule->match;
-	size_t length = rule->match_length;
-
-	rule->kind = MATCH_NAME_WILD;
-	if (!wild)
-		rule->kind = MATCH_NAME;
-	else if (match[0] == '*' && strcspn(match + 1, "*?[\\") == length - 1)
-		rule->kind = MATCH_SUFFIX;
-	else if (strcspn(match, "*?[\\") == length - 1 && match[length - 1] == '*')
-		rule->kind = MATCH_PREFIX;
-	if (rule->kind == MATCH_SUFFIX)
-		rule->match++;
-	if (rule->kind == MATCH_SUFFIX || rule->kind == MATCH_PREFIX)
-		rule->match_length--;
-}
-
 void rule_prepare(struct rule *rule)
 {
 	size_t length = strlen(rule->pattern);
@@ -50,9 +31,22 @@ void rule_prepare(struct rule *rule)
 	rule->match_length = (uint32_t)(length - anchored);
 	rule->leading_slash = !strncmp(rule->pattern, "**", 2);
 	rule->trailing_stars = length >= 3 && !strcmp(rule->pattern + length - 3, "***");
-	if (!rule->slashes && !double_star)
-		prepare_name(rule, wild);
-	else if (anchored || rule->leading_slash)
+	if (!rule->slashes && !double_star) {
+		/* Patterns that need only the last component. Most rules are of the first two kinds. */
+		const char *match = rule->match;
+
+		rule->kind = MATCH_NAME_WILD;
+		if (!wild)
+			rule->kind = MATCH_NAME;
+		else if (match[0] == '*' && strcspn(match + 1, "*?[\\") == length - 1)
+			rule->kind = MATCH_SUFFIX;
+		else if (strcspn(match, "*?[\\") == length - 1 && match[length - 1] == '*')
+			rule->kind = MATCH_PREFIX;
+		if (rule->kind == MATCH_SUFFIX)
+			rule->match++;
+		if (rule->kind == MATCH_SUFFIX || rule->kind == MATCH_PREFIX)
+			rule->match_length--;
+	} else if (anchored || rule->leading_slash)
 		rule->kind = wild ? MATCH_PATH_WILD : MATCH_PATH;
 	else if (double_star)
 		rule->kind = MATCH_FLOAT;

@@ -332,12 +332,6 @@ struct reader *reader_new(struct filter_list *list, int fd, struct rule_syntax *
 	return reader;
 }
 
-void reader_free(struct reader *reader)
-{
-	close(reader->fd);
-	free(reader);
-}
-
 /* False at the end of the file. */
 static bool fill(struct reader *reader)
 {
@@ -402,5 +396,7 @@ bool reader_next(struct reader *reader, struct parsed *parsed)
 		else if (parse_rule(&reader->syntax, reader->text, length, parsed))
 			return true;
 	}
+	close(reader->fd);
+	free(reader);
 	return false;
 }

@@ -48,21 +48,6 @@ static const struct {
 	{ "xdigit", { { '0', '9' }, { 'A', 'F' }, { 'a', 'f' } } },
 };
 
-/* 1 or 0: is c in the class of this name; -1: there is no such class. */
-static int named_class_has(const char *name, size_t length, unsigned char c)
-{
-	for (size_t i = 0; i < sizeof named_classes / sizeof named_classes[0]; i++) {
-		bool has = false;
-
-		if (strlen(named_classes[i].name) != length || memcmp(named_classes[i].name, name, length) != 0)
-			continue;
-		for (size_t j = 0; j < 4; j++)
-			has |= c >= named_classes[i].ranges[j].low && c <= named_classes[i].ranges[j].high;
-		return has;
-	}
-	return -1;
-}
-
 enum item { ITEM_MALFORMED, ITEM_OTHER, ITEM_MEMBER };
 
 /* pattern->at is behind "[:"; the byte before the next "]" decides whether this is a named class at all. */
@@ -75,11 +60,19 @@ static enum item match_named_class(struct span *pattern, unsigned char c, bool *
 	*is_named = close > pattern->at && close[-1] == ':';
 	if (!*is_named)
 		return c == '[' ? ITEM_MEMBER : ITEM_OTHER;
-	int has = named_class_has(pattern->at, (size_t)(close - 1 - pattern->at), c);
-	if (has < 0)
-		return ITEM_MALFORMED;
-	pattern->at = close + 1;
-	return has ? ITEM_MEMBER : ITEM_OTHER;
+	size_t length = (size_t)(close - 1 - pattern->at);
+
+	for (size_t i = 0; i < sizeof named_classes / sizeof named_classes[0]; i++) {
+		bool has = false;
+
+		if (strlen(named_classes[i].name) != length || memcmp(named_classes[i].name, pattern->at, length) != 0)
+			continue;
+		for (size_t j = 0; j < 4; j++)
+			has |= c >= named_classes[i].ranges[j].low && c <= named_classes[i].ranges[j].high;
+		pattern->at = close + 1;
+		return has ? ITEM_MEMBER : ITEM_OTHER;
+	}
+	return ITEM_MALFORMED;
 }
 
 /* One byte of a class, escaped or not. */
