@@ -13,7 +13,6 @@
 #include "filter/list.h"
 #include "filter/parse.h"
 #include "lib/exit.h"
-#include "lib/log.h"
 
 enum { MERGE_DEPTH_MAX = 32 };
 

@@ -24,7 +24,6 @@
 #define FILTER_FILTER_H
 
 #include <stdbool.h>
-#include <stddef.h>
 
 #include "lib/budget.h"
 

@@ -17,7 +17,6 @@
 #include "lib/strbuf.h"
 #include "lib/vec.h"
 
-struct filter_list;
 struct merge;
 struct segment;
 

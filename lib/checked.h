@@ -3,8 +3,6 @@
 #ifndef LIB_CHECKED_H
 #define LIB_CHECKED_H
 
-#include <stdbool.h>
-
 #define checked_add(a, b, result) (!__builtin_add_overflow((a), (b), (result)))
 #define checked_sub(a, b, result) (!__builtin_sub_overflow((a), (b), (result)))
 #define checked_mul(a, b, result) (!__builtin_mul_overflow((a), (b), (result)))

@@ -7,7 +7,6 @@
 #ifndef WIRE_ENCODE_H
 #define WIRE_ENCODE_H
 
-#include <stddef.h>
 #include <stdint.h>
 
 enum { ENCODE_SLACK = 8, ENCODED_MAX = 12 };

@@ -12,11 +12,9 @@
 
 #include <pthread.h>
 #include <stdatomic.h>
-#include <sys/uio.h>
 
 #include "lib/clock.h"
 #include "lib/strbuf.h"
-#include "wire/encode.h"
 #include "wire/wire.h"
 
 enum {

@@ -6,7 +6,6 @@
 #ifndef WIRE_REQUEST_H
 #define WIRE_REQUEST_H
 
-#include <stdbool.h>
 #include <stdint.h>
 
 #include "wire/session.h"

@@ -12,8 +12,6 @@
 #include <string.h>
 #include <strings.h>
 #include <sys/random.h>
-#include <time.h>
-#include <unistd.h>
 
 #include "lib/exit.h"
 #include "lib/log.h"

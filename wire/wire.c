@@ -49,24 +49,21 @@ bool wire_input_ready(struct wire *wire)
 	return wire->in_closed;
 }
 
-static void fill_stream(struct wire *wire)
-{
-	while (!wire_take_frames(wire)) {
-		uint64_t before = wire->received;
-
-		receive_or_close(wire);
-		if (wire->received == before)
-			wire_die_closed(wire);
-	}
-}
-
-bool wire_next_byte(struct wire *wire, uint8_t *byte)
+/* false: the stream has come to its end. */
+static bool fill_stream(struct wire *wire)
 {
 	while (!wire_take_frames(wire)) {
 		if (wire->in_closed)
 			return false;
 		receive_or_close(wire);
 	}
+	return true;
+}
+
+bool wire_next_byte(struct wire *wire, uint8_t *byte)
+{
+	if (!fill_stream(wire))
+		return false;
 	*byte = wire->in[wire->pos++];
 	return true;
 }
@@ -77,7 +74,8 @@ void wire_read(struct wire *wire, void *bytes, size_t length)
 	size_t here;
 
 	while (length) {
-		fill_stream(wire);
+		if (!fill_stream(wire))
+			wire_die_closed(wire);
 		here = wire->limit - wire->pos;
 		if (here > length)
 			here = length;
@@ -96,7 +94,8 @@ const uint8_t *wire_read_piece(struct wire *wire, size_t most, size_t *length)
 		wire->in = xrealloc_array(wire->in, IN_LONG, 1);
 		wire->in_capacity = IN_LONG;
 	}
-	fill_stream(wire);
+	if (!fill_stream(wire))
+		wire_die_closed(wire);
 	piece = wire->in + wire->pos;
 	*length = wire->limit - wire->pos < most ? wire->limit - wire->pos : most;
 	wire->pos += *length;
