@@ -367,7 +367,8 @@ bool filter_hides_path(struct filter_list *list, const char *path, bool is_dir)
 
 	/* What is spelled like this can only be a directory. */
 	is_dir = is_dir || !*last || !strcmp(last, ".") || !strcmp(last, "..");
-	/* Every directory on the way, and the path. With per-directory files those of each directory hold for the names in it. */
+	/* Every directory on the way, and the path. With per-directory files those of each directory hold for the names in
+	 * it. */
 	for (size_t i = 1; i <= clean->length && !hidden; i++) {
 		if (i < clean->length && clean->data[i] != '/')
 			continue;

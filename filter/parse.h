@@ -70,8 +70,8 @@ int open_inner_merge(struct filter_list *list, const struct segment *outer, cons
 /* syntax: of the rules, with the origin that names the file, which becomes the one of each rule. `flags` of the merge rule (0:
  * none) decide how the file is split. in_directory: a per-directory file, for which a directory counts as no file. */
 struct reader *reader_new(struct filter_list *list, int fd, struct rule_syntax *syntax, uint16_t flags, bool in_directory);
-/* The next rule, which lies in the reader until the next call; false at the end, where the file is closed and the reader freed. A
- * read error ends with EXIT_FILEIO. */
+/* The next rule, which lies in the reader until the next call; false at the end, where the file is closed and the reader freed.
+ * A read error ends with EXIT_FILEIO. */
 bool reader_next(struct reader *reader, struct parsed *parsed);
 
 #endif

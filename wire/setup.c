@@ -602,7 +602,8 @@ void setup_client(struct session *session, const struct setup_request *request)
 {
 	session_set_protocol(session, session->protocol);
 	check_options(session, request);
-	/* Servers before 3.2.0 write one byte, which reads the same. A list in parts is for those who have offered to take it. */
+	/* Servers before 3.2.0 write one byte, which reads the same. A list in parts is for those who have offered to take
+	 * it. */
 	session->compat = session->caps.compat_flags ? (uint32_t)wire_read_varint(session->wire) & CF_KNOWN : 0;
 	if ((session->compat & CF_INC_RECURSE) && request->from_batch && request->needs_whole_list)
 		die(EXIT_SYNTAX, "Incompatible options specified for inc-recursive batch file.");

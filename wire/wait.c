@@ -127,7 +127,8 @@ void wire_wait_for(struct wire *wire, int in_fd, int out_fd, int64_t wait_start)
 		die(EXIT_SOCKETIO, "[%s] poll on the connection failed: %s (%d)", log_role(), strerror(errno), errno);
 	/* A wait for the peer has ended. While a split connection is owed nothing, it is the peer who waits for our disk. */
 	if (wire->set.meter && ((out_fd >= 0) || !wire->split || wire->set.owed))
-		atomic_fetch_add_explicit(&wire->set.meter->waited, (uint64_t)(clock_nanoseconds() - now), memory_order_relaxed);
+		atomic_fetch_add_explicit(&wire->set.meter->waited, (uint64_t)(clock_nanoseconds() - now),
+					  memory_order_relaxed);
 	wire_run_wait_hook(wire);
 }
 

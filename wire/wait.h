@@ -25,8 +25,8 @@ struct wire_settings {
 	/* Seconds without any byte read or written until "io timeout after N seconds -- exiting", EXIT_TIMEOUT; 0: none. Also
 	 * sets the keep-alive interval, ceil(N/2) (doc/protocol/01-session.md section 9.8). */
 	atomic_int timeout;
-	/* No keep-alives go out: who waits for a file list has nothing to do that takes time, and a peer that is silent then has
-	 * the time-out, not several (doc/protocol/01-session.md section 9.8). Not beside a split connection. */
+	/* No keep-alives go out: who waits for a file list has nothing to do that takes time, and a peer that is silent then
+	 * has the time-out, not several (doc/protocol/01-session.md section 9.8). Not beside a split connection. */
 	bool only_listens;
 	_Atomic time_t stop_at;  /* --stop-at / --stop-after: "stopping at requested limit", EXIT_TIMEOUT; 0: never */
 	/* Called from any wait, at least once a second while waiting; lets a role notice signals. NULL: none. */
