@@ -65,7 +65,7 @@ static size_t name_prefix(char *out, const char *name, bool is_hidden)
 		while (in_character && length > 0 && (unsigned char)name[length - 1] >= 0x80)
 			length--;
 	}
-	memcpy(out, name, length);
+	memcpy(out, name, length); /* NOLINT(bugprone-not-null-terminated-result): its length is returned */
 	if (length && out[length - 1] == '.')
 		length--;
 	if (length || !is_hidden)
