@@ -59,7 +59,8 @@ def replayed(program, batch, top, words, stdin=None):
     options = {"input": stdin} if stdin is not None else {}
     result = harness.run(program, *words, f"--read-batch={batch}", "dst/", cwd=top, **options)
     lines = local_jobs.stable(result.stdout).split(b"\n")
-    lines.sort(key=lambda line: b"deleting" not in line)
+    # Which of stock's processes says its line first is a race.
+    lines.sort(key=lambda line: (b"delta-transmission" not in line, b"deleting" not in line))
     tree = trees.describe(f"{top}/dst")
     shutil.rmtree(top)
     for entry in tree.values():
