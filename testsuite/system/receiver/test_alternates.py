@@ -257,8 +257,8 @@ def make_attributed(top):
 @pytest.mark.parametrize("kind", KINDS)
 def test_acls_and_xattrs_count_where_they_are_kept(attributed, kind, options, transport):
     top = attributed.place
-    read = lambda: subprocess.run("find . | sort | xargs getfattr -d; find . | sort | xargs getfacl -n", shell=True, cwd=f"{top}/d", capture_output=True,
-                                  check=True).stdout
+    read = lambda: subprocess.run("find . | sort | xargs getfattr -d; find . | sort | xargs getfacl -n", shell=True, cwd=f"{top}/d",
+                                  capture_output=True, check=True).stdout
     receiver.assert_same(attributed, [*options.split(), f"--{kind}-dest=../old"], transport,
                          after=lambda: (read(), inodes(top, ("old",))))
 
